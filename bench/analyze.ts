@@ -1,7 +1,7 @@
 /**
- * What `lockweave check` costs beside the type checker, on the application of `bench:compile`, and what `"analyze": true`
- * adds to a build. By turns: `tsc --noEmit`, `lockweave check`, `tspc --noEmit` with the weave, and the same with the analysis.
- * Prints medians of the ratios of one turn, of CPU time and of the time on the wall.
+ * Measures the cost of `lockweave check` beside the type checker on the application of `bench:compile`, and the cost that `"analyze": true`
+ * adds to a build. The runs alternate: `tsc --noEmit`, `lockweave check`, `tspc --noEmit` with the weave, and the same with the analysis.
+ * Prints medians of the ratios within a turn, for CPU time and elapsed time.
  *
  *     npm run bench:analyze [-- <turns> [<files>]]
  */
@@ -38,7 +38,7 @@ function main(): void {
   generate();
   console.log(`${FILES} files, one in ${TAGGED_OF} with tags, ${turns} turns`);
   run("the build", [tspc, "-p", "tsconfig.json"]);
-  for (const name of NAMES) run(name, RUNS[name]); // Warms the disk cache, and shows that all of them end well.
+  for (const name of NAMES) run(name, RUNS[name]); // Warms the disk cache, and shows that all runs succeed.
   const costs: Record<Run, Cost[]> = { tsc: [], check: [], woven: [], analyzed: [] };
   for (let turn = 0; turn < turns; turn += 1) {
     for (let at = 0; at < NAMES.length; at += 1) {
@@ -47,15 +47,15 @@ function main(): void {
     }
   }
   for (const measure of ["cpuMs", "wallMs"] as const) {
-    const of = (name: Run): number[] => costs[name].map((cost) => cost[measure]);
+    const valuesOf = (name: Run): number[] => costs[name].map((cost) => cost[measure]);
     console.log(
-      `${measure === "cpuMs" ? "CPU" : "wall"}: ${NAMES.map((name) => `${name} ${quantile(of(name), 0.5).toFixed(0)} ms`).join(", ")}`,
+      `${measure === "cpuMs" ? "CPU" : "wall"}: ${NAMES.map((name) => `${name} ${quantile(valuesOf(name), 0.5).toFixed(0)} ms`).join(", ")}`,
     );
     for (const [one, other] of [
       ["check", "tsc"],
       ["analyzed", "woven"],
     ] as const) {
-      const ratios = of(one).map((ms, index) => ms / (of(other)[index] ?? NaN));
+      const ratios = valuesOf(one).map((ms, index) => ms / (valuesOf(other)[index] ?? NaN));
       const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantile(ratios, share).toFixed(3));
       console.log(`  ${one} / ${other}: ${middle} (quartiles ${low} to ${high})`);
     }

@@ -1,12 +1,15 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** So many files import each other: of a longer chain, TypeScript's own walk to all who import a changed file overflows the stack. */
+/**
+ * The number of files that import each other. With a longer chain, TypeScript's own search for the importers of a changed file overflows
+ * the stack.
+ */
 const PART = 1_000;
 
-/** Writes the sources of an application of `files` services into `src`, of which every so many have tags. */
+/** Writes the sources of an application with `files` services into `src`. One in `taggedOf` files has tags. */
 export function writeApplication(project: string, files: number, taggedOf: number): void {
-  // As every application says where its locks live.
+  // Every application configures where its locks live.
   writeFileSync(
     join(project, "src/main.ts"),
     `import { configure, memoryStore } from "lockweave";\nconfigure({ store: memoryStore() });\n`,

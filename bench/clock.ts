@@ -1,12 +1,12 @@
 /**
- * Milliseconds on the machine's monotonic clock, which all processes of the machine share: moments that
- * different processes took down can be compared. (`performance.now()` alone counts from each process's start.)
+ * Returns milliseconds on the machine's monotonic clock, which all its processes share. So times from different processes can be compared.
+ * `performance.now()` alone counts from the start of each process.
  */
 export function now(): number {
   return OFFSET_MS + performance.now();
 }
 
-/** What happens between the two readings makes their difference too small, so the largest is the truest. */
+/** Any delay between the two readings makes their difference too small, so the largest one is the most accurate. */
 const OFFSET_MS = Array.from(
   { length: 1_000 },
   () => Number(process.hrtime.bigint()) / 1e6 - performance.now(),

@@ -1,11 +1,11 @@
 /**
- * Locks in a cluster of three masters and three replicas: what 10,000 locks cost to take, renew and give back, beside what
- * one would write by hand and beside the same renewals ready made; and what a slot that migrates does to a lock that nobody
- * waits for, beside one written by hand that has one key.
+ * Measures locks in a cluster of three masters and three replicas. The first part acquires, renews, and releases 10,000 locks, and compares
+ * the cost with hand-written locks and with the same renewals prepared in advance. The second part measures what a migrating slot does to a
+ * lock without waiters, and compares it with a hand-written lock of one key.
  *
  *     npm run bench:cluster [-- --of <folder>] [--only held|migration]
  *
- * `--of` measures another checkout that has been built there: what a change costs.
+ * `--of` measures another checkout that has been built, which shows the cost of a change.
  */
 import { randomUUID } from "node:crypto";
 import { Socket } from "node:net";
@@ -24,7 +24,7 @@ const AT_ONCE = 2_500;
 const TURNS = 7;
 const LOCK_TIME_MS = 30_000;
 const KEPT_MS = 600_000;
-/** As lockweave has it. */
+/** The same number as in Lockweave. */
 const IN_A_WRITE = 256;
 const KEYS_IN_SLOT = 60_000;
 const OPEN_FOR_MS = 2_000;
@@ -57,7 +57,7 @@ interface Hold {
   readonly requestId: string;
 }
 
-/** What is measured of one contestant, each for all locks. */
+/** The steps that are measured for a contestant, each for all locks. */
 interface Contestant {
   take?(): Promise<void>;
   renew(): Promise<void>;
@@ -119,7 +119,7 @@ async function hold(runtime: typeof Lockweave, servers: RedisCluster): Promise<v
   const left = await Promise.all(
     servers.nodes.filter(({ master }) => master === undefined).map(({ admin }) => admin.dbsize()),
   );
-  const ready = LOCKS; // What is ready made is renewed, and not given back.
+  const ready = LOCKS; // The prepared holds are renewed, but not released.
   console.log(`left behind: ${left.reduce((sum, count) => sum + count, 0) - ready} keys`);
 }
 
@@ -162,7 +162,7 @@ function withLockweave(
 const RENEW = `return redis.call("GET", KEYS[1]) == ARGV[1] and redis.call("PEXPIRE", KEYS[1], ARGV[2]) or 0`;
 const DROP = `return redis.call("GET", KEYS[1]) == ARGV[1] and redis.call("DEL", KEYS[1]) or 0`;
 
-/** What one would write: the cluster client has a command for each key, and caches the scripts. */
+/** Returns the hand-written contestant. The cluster client sends one command for each key, and caches the scripts. */
 function byHand(redis: Cluster): Contestant {
   redis.defineCommand("renewByHand", { numberOfKeys: 1, lua: RENEW });
   redis.defineCommand("dropByHand", { numberOfKeys: 1, lua: DROP });
@@ -194,8 +194,8 @@ function byHand(redis: Cluster): Contestant {
 }
 
 /**
- * The floor: the commands that lockweave has for such renewals, made beforehand, in pipelines of ioredis straight to the
- * masters. What it needs beyond that is its own.
+ * Returns the lower bound: the commands that Lockweave sends for these renewals, prepared in advance, and sent to the masters in ioredis
+ * pipelines. Any further cost is Lockweave's own.
  */
 async function readyMade(redis: Cluster): Promise<Contestant> {
   const holds = holdsOf("ready-made");
@@ -221,7 +221,7 @@ async function readyMade(redis: Cluster): Promise<Contestant> {
   });
   return {
     async renew() {
-      const told = await Promise.all(
+      const results = await Promise.all(
         nodes.flatMap(({ node, commands }) => {
           const writes: Promise<[Error | null, unknown][] | null>[] = [];
           for (let from = 0; from < commands.length; from += IN_A_WRITE) {
@@ -232,13 +232,13 @@ async function readyMade(redis: Cluster): Promise<Contestant> {
           return writes;
         }),
       );
-      const replies = told.flatMap((some) => some ?? []);
+      const replies = results.flatMap((some) => some ?? []);
       expectAll(replies, ([error, reply]) => error === null && Number(reply) > 0);
     },
   };
 }
 
-/** How many of the keys were renewed. */
+/** Returns how many of the keys were renewed. */
 const RENEW_ALL = `
 local renewed = 0
 for index, key in ipairs(KEYS) do
@@ -256,8 +256,8 @@ function holdsOf(prefix: string): Hold[] {
   return keysOf(prefix).map((key) => ({ key, requestId: randomUUID().replaceAll("-", "") }));
 }
 
-async function someAtATime<Item>(all: readonly Item[], work: (some: Item[]) => Promise<void>): Promise<void> {
-  for (let from = 0; from < all.length; from += AT_ONCE) await work(all.slice(from, from + AT_ONCE));
+async function someAtATime<Item>(all: readonly Item[], run: (some: Item[]) => Promise<void>): Promise<void> {
+  for (let from = 0; from < all.length; from += AT_ONCE) await run(all.slice(from, from + AT_ONCE));
 }
 
 function expectAll<Reply>(replies: readonly Reply[], isWell: (reply: Reply) => boolean): void {
@@ -265,7 +265,7 @@ function expectAll<Reply>(replies: readonly Reply[], isWell: (reply: Reply) => b
   if (count !== replies.length) throw new Error(`only ${count} of ${replies.length} were as expected`);
 }
 
-/** Counts what is written to each port. */
+/** Counts the writes to each port. */
 function countWrites(): { reset(): void; mostToOneOf(ports: readonly number[]): number } {
   const counts = new Map<number, number>();
   const count = (socket: Socket): void => {
@@ -290,7 +290,7 @@ async function resetStats(servers: RedisCluster): Promise<void> {
   for (const { admin } of servers.nodes) await admin.config("RESETSTAT");
 }
 
-/** Commands that clients sent to the masters, those inside scripts left out where they are none of ours. */
+/** Returns the numbers of commands that the masters ran, for the commands that locks use. */
 async function statsOf(servers: RedisCluster): Promise<string> {
   const totals = new Map<string, number>();
   for (const { admin, master } of servers.nodes) {
@@ -325,7 +325,7 @@ async function migrate(
     "lockweave, with fencing": (turn: number) =>
       withLock(`${tag}fenced:${turn}`, { fencing: true }, () => {}),
   };
-  const during = async (name: string, work: () => Promise<void>): Promise<void> => {
+  const during = async (name: string, run: () => Promise<void>): Promise<void> => {
     const ended = new AbortController();
     const loops = Object.entries(contestants).map(async ([contestant, section]) => {
       const errors = new Map<string, number>();
@@ -342,7 +342,7 @@ async function migrate(
       return `  ${contestant}: worst ${worstMs.toFixed(1)} ms of ${sections} sections${failed}`;
     });
     const startedAt = performance.now();
-    await work();
+    await run();
     const tookMs = performance.now() - startedAt;
     ended.abort();
     console.log(`${name}, ${tookMs.toFixed(0)} ms:\n${(await Promise.all(loops)).join("\n")}`);
@@ -369,7 +369,7 @@ async function fill(admin: Redis, tag: string): Promise<void> {
 
 let tokens = 0;
 
-/** What one would write by hand. */
+/** A hand-written section under a lock. */
 async function rawSection(redis: Cluster, key: string): Promise<void> {
   const token = String((tokens += 1));
   if ((await redis.set(key, token, "PX", LOCK_TIME_MS, "NX")) !== "OK") throw new Error("taken");

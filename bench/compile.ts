@@ -1,9 +1,8 @@
 /**
- * What the weave costs a build, on a generated application of which every twentieth file has tags. Three builds by
- * turns: `tspc` without plugins (none), with a program transformer that does nothing (empty), which is what ts-patch
- * itself costs, and with the weave (woven). Prints medians of the ratios of one turn, and of the differences, of the
- * CPU time that the compiler's process used and of the time on the wall; then the same of a rebuild after one change,
- * with `--incremental` and with `--watch`.
+ * Measures the cost of the weave in a build, on a generated application in which every twentieth file has tags. Three builds alternate:
+ * `tspc` without plugins (none), `tspc` with a program transformer that does nothing (empty), which is the cost of ts-patch itself, and
+ * `tspc` with the weave (woven). Prints medians of the ratios within a turn and of the differences, for the CPU time of the compiler's
+ * process and for elapsed time. Then it does the same for a rebuild after one change, with `--incremental` and with `--watch`.
  *
  *     npm run bench:compile [-- <turns> [<files>]]
  */
@@ -25,7 +24,7 @@ import { writeApplication } from "./application";
 const TAGGED_OF = 20;
 const [turns = 7, FILES = 1_000] = process.argv.slice(2).map(Number);
 
-/** Rebuilds of a watch that are not counted: the first one compiles the compiler. */
+/** The first rebuilds of a watch are not counted, because the compiler itself is not optimized yet. */
 const WARM_UP = 2;
 
 const VARIANTS = ["none", "empty", "woven"] as const;
@@ -43,7 +42,7 @@ const project = mkdtempSync(join(tmpdir(), "lockweave-compile-"));
 async function main(): Promise<void> {
   generate();
   console.log(`${FILES} files, one in ${TAGGED_OF} with tags, ${turns} turns`);
-  for (const variant of VARIANTS) build(variant); // Warms the disk cache, and shows that all of them build.
+  for (const variant of VARIANTS) build(variant); // Warms the disk cache, and shows that all variants build.
   report(
     "a whole build",
     inTurns((variant) => build(variant)),
@@ -62,7 +61,7 @@ async function main(): Promise<void> {
   report("a rebuild after one change, with --watch", watched);
 }
 
-/** One turn after another, each of which begins with another variant: whoever runs later finds a warmer machine. */
+/** Runs the variants in turns. Each turn starts with another variant, because later runs find a warmer machine. */
 function inTurns(run: (variant: Variant) => Cost): Record<Variant, Cost[]> {
   const costs: Record<Variant, Cost[]> = { none: [], empty: [], woven: [] };
   for (let turn = 0; turn < turns; turn += 1) {
@@ -80,15 +79,15 @@ function report(what: string, costs: Record<Variant, readonly Cost[]>): void {
     ["cpuMs", "CPU"],
     ["wallMs", "wall"],
   ] as const) {
-    const of = (variant: Variant): number[] => costs[variant].map((cost) => cost[measure]);
-    const medians = VARIANTS.map((variant) => `${variant} ${quantile(of(variant), 0.5).toFixed(0)} ms`);
+    const valuesOf = (variant: Variant): number[] => costs[variant].map((cost) => cost[measure]);
+    const medians = VARIANTS.map((variant) => `${variant} ${quantile(valuesOf(variant), 0.5).toFixed(0)} ms`);
     console.log(`  ${unit}: ${medians.join(", ")}`);
     for (const [one, other] of [
       ["empty", "none"],
       ["woven", "empty"],
       ["woven", "none"],
     ] as const) {
-      const pairs = of(one).map((ms, index) => [ms, of(other)[index] ?? NaN] as const);
+      const pairs = valuesOf(one).map((ms, index) => [ms, valuesOf(other)[index] ?? NaN] as const);
       const ratios = quartiles(pairs.map(([ms, otherMs]) => ms / otherMs)).map((ratio) => ratio.toFixed(3));
       const longer = quartiles(pairs.map(([ms, otherMs]) => ms - otherMs)).map((ms) => ms.toFixed(0));
       console.log(
@@ -120,12 +119,12 @@ function build(variant: Variant, ...args: readonly string[]): Cost {
 
 let changes = 0;
 
-/** Of a tagged file, which others import. */
+/** Changes a tagged file that other files import. */
 function change(): void {
   appendFileSync(join(project, "src/service-0.ts"), `export const change${(changes += 1)} = 1;\n`);
 }
 
-/** The rebuilds of one compiler that watches. */
+/** Returns the costs of the rebuilds of one watching compiler. */
 async function watch(variant: Variant): Promise<Cost[]> {
   const child = spawn(
     process.execPath,

@@ -8,17 +8,17 @@ import type { Loop } from "./loop";
 import type { Run } from "./referee";
 import type { Answer, Jobs, Opening, Order } from "./worker";
 
-/** Time for the start signal to reach all processes. */
+/** The time for the start signal to reach all processes. */
 const START_IN_MS = 30;
 const LONGEST_JOB_MS = 60_000;
 
 let crews = 0;
 
-/** Processes that run one contestant: new ones for each run, so that no run inherits from another. */
+/** Processes that run one contestant. Each run starts new ones, so that no run affects another. */
 export class Crew implements AsyncDisposable {
   readonly #contestant: ContestantName;
   readonly #processes: ChildProcess[];
-  /** Not the key of a crew before: its last holder may have been ended before its release. */
+  /** Each crew has another key, because the last holder of an earlier crew may have been killed before its release. */
   readonly #key = `order-${(crews += 1)}`;
 
   constructor(contestant: ContestantName, processes: number) {
@@ -31,7 +31,7 @@ export class Crew implements AsyncDisposable {
     );
   }
 
-  /** Connects and warms up so many clients, spread evenly over the processes. */
+  /** Connects and warms up this many clients, spread evenly over the processes. */
   async open(opening: Opening): Promise<void> {
     const processes = this.#processes.length;
     await this.#each("open", (nth) => ({
@@ -40,7 +40,7 @@ export class Crew implements AsyncDisposable {
     }));
   }
 
-  /** Lets the callers of all processes loop, from the same moment on. */
+  /** Lets the callers of all processes loop, starting at the same moment. */
   async loop(loop: Omit<Loop, "startAt" | "key">): Promise<Run> {
     const startAt = now() + START_IN_MS;
     const records = await this.#each("loop", () => ({ ...loop, key: this.#key, startAt }));
@@ -51,7 +51,7 @@ export class Crew implements AsyncDisposable {
     return await this.#each("hold", () => holding);
   }
 
-  /** Asks for keys that others hold, and goes on waiting until the processes end. */
+  /** Waits for keys that others hold, until the processes end. */
   async wait(holding: Holding): Promise<HoldingRecord[]> {
     return await this.#each("wait", () => holding);
   }
@@ -73,28 +73,28 @@ export class Crew implements AsyncDisposable {
   ): Promise<Awaited<ReturnType<Jobs[Job]>>[]> {
     return Promise.all(
       this.#processes.map(
-        async (child, nth) => (await this.#tell(child, job, argument(nth))) as Awaited<ReturnType<Jobs[Job]>>,
+        async (child, nth) => (await this.#send(child, job, argument(nth))) as Awaited<ReturnType<Jobs[Job]>>,
       ),
     );
   }
 
-  /** A process carries out one order at a time. */
-  async #tell(child: ChildProcess, job: keyof Jobs, argument: unknown): Promise<unknown> {
-    const over = new AbortController();
-    const answered = once(child, "message", { signal: over.signal });
+  /** Sends one job to a process, and returns its result. A process runs one job at a time. */
+  async #send(child: ChildProcess, job: keyof Jobs, argument: unknown): Promise<unknown> {
+    const done = new AbortController();
+    const answered = once(child, "message", { signal: done.signal });
     const tooLate = AbortSignal.timeout(LONGEST_JOB_MS);
-    const died = once(child, "exit", { signal: AbortSignal.any([over.signal, tooLate]) });
+    const exited = once(child, "exit", { signal: AbortSignal.any([done.signal, tooLate]) });
     child.send({ job, argument } satisfies Order);
     try {
-      const [answer] = (await Promise.race([answered, died])) as [Answer | number | null];
+      const [answer] = (await Promise.race([answered, exited])) as [Answer | number | null];
       if (typeof answer !== "object" || answer === null) throw new Error(`its process ended: ${answer}`);
       if ("error" in answer) throw new Error(answer.error);
       return answer.result;
     } catch (error) {
       throw new Error(`${this.#contestant} failed to ${job}`, { cause: error });
     } finally {
-      over.abort();
-      for (const settled of [answered, died]) settled.catch(() => {});
+      done.abort();
+      for (const settled of [answered, exited]) settled.catch(() => {});
     }
   }
 }

@@ -9,25 +9,25 @@ export interface Holding {
 }
 
 export interface HoldingRecord {
-  /** What one held lock adds to the heap, less what its bare token would take. */
+  /** The bytes that one held lock adds to the heap, without those of its bare token. */
   readonly heapPerLockBytes: number;
 }
 
-/** Locks asked for at once, so that no library's time-out decides. */
+/** The number of locks that are acquired at once. A larger number would run into the libraries' timeouts. */
 const AT_ONCE = 500;
 
-/** Taken and released beforehand, so that what is made once is not counted. */
+/** The number of locks that are acquired and released first, so that objects that are created only once do not count. */
 const WARM_UP = 1_000;
 
-/** Takes the locks, and keeps them until the process ends. */
-export async function takeAndHold(client: Contestant, holding: Holding): Promise<HoldingRecord> {
+/** Acquires the locks, and holds them until the process ends. */
+export async function acquireAndHold(client: Contestant, holding: Holding): Promise<HoldingRecord> {
   const { count, keyPrefix } = holding;
   const keys = Array.from({ length: count }, (_, index) => `${keyPrefix}:${index}`);
   const tokens: (string | undefined)[] = Array.from({ length: count });
   const held: (Held | undefined)[] = Array.from({ length: count });
   keepAlive.push(keys, held);
 
-  await take(client, keys.slice(0, WARM_UP), held);
+  await acquire(client, keys.slice(0, WARM_UP), held);
   await Promise.all(held.slice(0, WARM_UP).map(async (one) => await one?.release()));
   held.fill(undefined);
 
@@ -37,13 +37,16 @@ export async function takeAndHold(client: Contestant, holding: Holding): Promise
   tokens.fill(undefined);
 
   const before = await heapBytes();
-  await take(client, keys, held);
+  await acquire(client, keys, held);
   const grown = (await heapBytes()) - before;
   return { heapPerLockBytes: (grown - tokensOnly) / count };
 }
 
-/** Asks for what others hold, and resolves when all wait. */
-export async function askAndWait(client: Contestant, { count, keyPrefix }: Holding): Promise<HoldingRecord> {
+/** Requests locks that others hold, and resolves when all calls wait. */
+export async function requestAndWait(
+  client: Contestant,
+  { count, keyPrefix }: Holding,
+): Promise<HoldingRecord> {
   const keys = Array.from({ length: count }, (_, index) => `${keyPrefix}:${index}`);
   keepAlive.push(keys);
   const before = await heapBytes();
@@ -55,7 +58,11 @@ export async function askAndWait(client: Contestant, { count, keyPrefix }: Holdi
 const ALL_WAIT_AFTER_MS = 5_000;
 const keepAlive: unknown[] = [];
 
-async function take(client: Contestant, keys: readonly string[], held: (Held | undefined)[]): Promise<void> {
+async function acquire(
+  client: Contestant,
+  keys: readonly string[],
+  held: (Held | undefined)[],
+): Promise<void> {
   for (let first = 0; first < keys.length; first += AT_ONCE) {
     const some = keys.slice(first, first + AT_ONCE);
     await Promise.all(

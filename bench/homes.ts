@@ -1,6 +1,6 @@
 /**
- * What a section costs in each of the homes that locks may have: commands, and time beside a lock that is written by hand
- * (`SET NX PX`, a compare-and-delete script) with the same client. They take turns, section by section.
+ * Measures the cost of a section in each topology: the number of commands, and the time compared with a hand-written lock (`SET NX PX` and
+ * a compare-and-delete script) on the same client. The two alternate after each section.
  *
  *     npm run bench:homes [-- <sections>]
  */
@@ -15,19 +15,19 @@ import { startRedis } from "../test/support/redis-server";
 
 const [sections = 1_000] = process.argv.slice(2).map(Number);
 
-/** Locks are had from a quorum when a majority of its masters is so old. */
+/** A quorum grants no locks until a majority of its masters has run for this long. */
 const LONGEST_LOCK_TIME_MS = 10_000;
 
-interface Home {
+interface Topology {
   readonly name: string;
   readonly store: Store;
-  /** For the lock by hand; a quorum has none, and is measured beside the one node. */
+  /** The client for the hand-written lock. A quorum has none, and is compared with the single node. */
   readonly client: Redis | Cluster;
-  /** To those who count commands. */
+  /** Separate connections to the masters, which read the numbers of commands. */
   readonly masters: readonly Redis[];
 }
 
-/** Of a section that is given its lock at once. */
+/** Matches the commands of a section that acquires its lock immediately. */
 const COMMANDS = /^cmdstat_(?:set|eval|evalsha):calls=(\d+)/gm;
 
 async function main(): Promise<void> {
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   const [primary] = sentinel.servers;
   if (primary === undefined) throw new Error("there is no master behind Sentinel");
   const clients = masters.map((server) => server.client());
-  const homes: readonly Home[] = [
+  const topologies: readonly Topology[] = [
     { name: "one node", store: redisStore(ofOne), client: ofOne, masters: [one.client()] },
     {
       name: "replicas under Sentinel",
@@ -64,12 +64,12 @@ async function main(): Promise<void> {
     },
   ];
   await pause(LONGEST_LOCK_TIME_MS + 1_000);
-  for (const home of homes) await measure(home);
-  await Promise.all(homes.map(({ store }) => store.close()));
+  for (const topology of topologies) await measure(topology);
+  await Promise.all(topologies.map(({ store }) => store.close()));
   await Promise.all([one, sentinel, cluster, ...masters].map((servers) => servers.stop()));
 }
 
-async function measure({ name, store, client, masters }: Home): Promise<void> {
+async function measure({ name, store, client, masters }: Topology): Promise<void> {
   const process = new FleetProcess({ store });
   const ours = async (n: number): Promise<void> => {
     await process.call(`LOCK_${n}`, { lockTime: "10s" }, () => {});
@@ -86,7 +86,7 @@ async function measure({ name, store, client, masters }: Home): Promise<void> {
     const time = await timed(() => ours(n));
     const sent = (await commandsOf(masters)) - before;
     const rawTime = await timed(() => byHand(n));
-    if (n < 0) continue; // Scripts are loaded, and connections open.
+    if (n < 0) continue; // The first sections load scripts and open connections.
     commands += sent;
     times.push(time);
     rawTimes.push(rawTime);
@@ -103,7 +103,7 @@ const WARM_UP = 20;
 const COMPARE_AND_DELETE =
   'if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0';
 
-/** In milliseconds. */
+/** Returns the time of a section in milliseconds. */
 async function timed(section: () => Promise<void>): Promise<number> {
   const startedAt = performance.now();
   await section();

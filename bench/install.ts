@@ -1,6 +1,6 @@
 /**
- * What an installation costs: the size of the package and of what npm installs with it into an empty project, and how
- * long the ways in take to load, in processes of their own, above what an empty program takes.
+ * Measures the cost of an installation: the size of the package and of its dependencies in an empty project, and the time to load each
+ * entry point in a new process, without the time of an empty program.
  *
  *     npm run bench:install [-- <turns>]
  */
@@ -11,7 +11,7 @@ import { join, resolve } from "node:path";
 
 const [turns = 31] = process.argv.slice(2).map(Number);
 
-/** What a program says first. Each prints how long that took, and how many files it loaded. */
+/** The first statements of a program. Each run prints how long they took, and how many files they loaded. */
 const WAYS_IN: Readonly<Record<string, string>> = {
   lockweave: `require("lockweave")`,
   "lockweave, and a first lock in memory": `const { configure, memoryStore, withLock } = require("lockweave"); configure({ store: memoryStore(), woven: false }); void withLock("k", {}, () => {})`,

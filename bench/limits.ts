@@ -1,8 +1,7 @@
 /**
- * What stands between a lock and the limit. Of keys of their own: sections of length zero by hand, by lockweave, by the very
- * commands that lockweave sends without anything around them, and by two PINGs. Of one key: sections of one turn of the event
- * loop by hand, by lockweave, and by a queue in the process that asks no store at all. Each plays in a process of its own, by
- * turns, on one Redis.
+ * Compares locks with the best possible result. With distinct keys, it runs empty sections under hand-written locks and under Lockweave,
+ * the bare commands that Lockweave sends, and two PINGs. With one key, it runs sections of one turn of the event loop under hand-written
+ * locks, under Lockweave, and in a queue in the process without any store. Each contestant runs in its own process, in turns, on one Redis.
  *
  *     npm run bench:limits [-- rounds]
  */
@@ -22,10 +21,10 @@ const WARM_MS = 1_000;
 const MEASURED_MS = 2_000;
 const LOCK_TIME_MS = 30_000;
 
-/** One who comes again and again, so many of them: each time, how many sections it was. */
+/** Members that run sections repeatedly. Each call returns how many sections it was. */
 interface Team {
   readonly members: number;
-  comeAgain(member: number, turn: number): Promise<number>;
+  runSections(member: number, turn: number): Promise<number>;
 }
 
 type Enter = (port: number, callers: number) => Promise<Team>;
@@ -33,7 +32,7 @@ type Enter = (port: number, callers: number) => Promise<Team>;
 interface Workload {
   readonly title: string;
   readonly callers: number;
-  /** The ratios are to the first. */
+  /** The ratios are relative to the first one. */
   readonly players: Readonly<Record<string, Enter>>;
 }
 
@@ -80,7 +79,7 @@ function contestant(
     const client = await enter(name, port, LOCK_TIME_MS);
     return {
       members: callers,
-      async comeAgain(caller, turn) {
+      async runSections(caller, turn) {
         await client.run(keyOf(caller, turn), section);
         return 1;
       },
@@ -88,12 +87,12 @@ function contestant(
   };
 }
 
-/** First come, first served. */
+/** A queue without a store, first come, first served. */
 async function queueAlone(_: number, callers: number): Promise<Team> {
   let last = Promise.resolve();
   return {
     members: callers,
-    async comeAgain() {
+    async runSections() {
       await (last = last.then(oneTurn));
       return 1;
     },
@@ -104,7 +103,7 @@ async function twoPings(port: number, callers: number): Promise<Team> {
   const redis = await connect(port);
   return {
     members: callers,
-    async comeAgain() {
+    async runSections() {
       await redis.ping();
       await redis.ping();
       return 1;
@@ -112,7 +111,7 @@ async function twoPings(port: number, callers: number): Promise<Team> {
   };
 }
 
-/** Those of one caller one after the other; those of many together, of as many as go in one. */
+/** Sends only the commands. One caller sends them one by one, and many callers send as many as possible in one script. */
 async function itsCommands(port: number, callers: number): Promise<Team> {
   const redis = await connect(port);
   const scripts = await Promise.all(
@@ -124,7 +123,7 @@ async function itsCommands(port: number, callers: number): Promise<Team> {
   const id = "0123456789abcdef0123456789abcdef";
   return {
     members,
-    async comeAgain(member, turn) {
+    async runSections(member, turn) {
       const keys = Array.from({ length: size }, (_, nth) => `LOCK_bench_${member}:${nth}:${turn}`);
       const queues = keys.map((key) => `lockweave:2:queue:{${key}}`);
       const [key = "", queue = ""] = [keys[0], queues[0]];
@@ -147,18 +146,18 @@ async function known(redis: Redis, { source }: Script): Promise<string> {
 
 interface Figures {
   readonly perSecond: number;
-  /** Microseconds of the client's CPU. */
+  /** CPU time of the client in microseconds. */
   readonly cpu: number;
 }
 
-async function play({ members, comeAgain }: Team): Promise<Figures> {
+async function play({ members, runSections }: Team): Promise<Figures> {
   let turns = 0;
   const until = async (ms: number): Promise<number> => {
     const end = performance.now() + ms;
     let sections = 0;
     const all = Array.from({ length: members }, async (_, member) => {
       while (performance.now() < end) {
-        const more = await comeAgain(member, (turns += 1));
+        const more = await runSections(member, (turns += 1));
         sections += more;
       }
     });
@@ -177,10 +176,10 @@ async function play({ members, comeAgain }: Team): Promise<Figures> {
 
 function inOwnProcess({ title }: Workload, name: string, port: number): Figures {
   const args = ["--require", "ts-node/register/transpile-only", __filename];
-  const told = execFileSync(process.execPath, [...args, "--play", title, name, String(port)], {
+  const output = execFileSync(process.execPath, [...args, "--play", title, name, String(port)], {
     encoding: "utf8",
   });
-  return JSON.parse(told) as Figures;
+  return JSON.parse(output) as Figures;
 }
 
 async function playOne(title = "", name = "", port: number): Promise<void> {
@@ -203,7 +202,7 @@ async function main(args: readonly string[]): Promise<void> {
     );
     console.log(`\n${workload.title}`);
     for (const [nth, name] of names.entries()) {
-      const told = (figure: keyof Figures): string => {
+      const ratioText = (figure: keyof Figures): string => {
         const ratios = played.map(
           (figures) => (figures[nth]?.[figure] ?? NaN) / (figures[0]?.[figure] ?? NaN),
         );
@@ -212,7 +211,7 @@ async function main(args: readonly string[]): Promise<void> {
       };
       const perSecond = quartiles(played.map((figures) => figures[nth]?.perSecond ?? NaN)).median;
       console.log(
-        `  ${name.padEnd(20)} ${Math.round(perSecond).toLocaleString("en").padStart(8)}/s  ${told("perSecond")}, CPU ${told("cpu")}`,
+        `  ${name.padEnd(20)} ${Math.round(perSecond).toLocaleString("en").padStart(8)}/s  ${ratioText("perSecond")}, CPU ${ratioText("cpu")}`,
       );
     }
   }

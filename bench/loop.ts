@@ -2,35 +2,35 @@ import { setImmediate as turnOfTheEventLoop, setTimeout as pause } from "node:ti
 import { now } from "./clock";
 import type { Contestant } from "./contestants/contestant";
 
-/** What the callers of one process do: ask for the lock, run a section under it, pause, and again. */
+/** The loop of each caller in one process: acquire the lock, run a section under it, pause, and repeat. */
 export interface Loop {
-  /** On the clock that all processes share. */
+  /** The start on the clock that all processes share. */
   readonly startAt: number;
-  /** `"one"`: all want `key`. `"distinct"`: each section has a key of its own that begins with `key`. */
+  /** With `"one"`, all callers use `key`. With `"distinct"`, each section has its own key that begins with `key`. */
   readonly keys: "one" | "distinct";
   readonly key: string;
-  /** Nobody waits for the reply to a release. */
+  /** Whether callers skip waiting for the reply to the release. */
   readonly leaves?: boolean;
-  /** For each client of the process. */
+  /** The number of callers for each client of the process. */
   readonly callers: number;
   readonly sectionMs: number;
   readonly pauseMs: number;
-  /** What happens before is not measured: code gets compiled, and the crowd forms. */
+  /** The time before the measurement starts. Meanwhile, code is compiled and the crowd forms. */
   readonly settlingMs?: number;
-  /** The loop ends after so long, whoever still waits. (Its callers do not: end the process, too.) */
+  /** The loop ends after this time, even if callers still wait. They do not stop, so the process must be killed, too. */
   readonly durationMs?: number;
-  /** Callers ask no more after so many sections each. */
+  /** The number of sections after which each caller stops. */
   readonly sectionsEach?: number;
 }
 
 export interface LoopRecord {
-  /** Three numbers a section: asked at, entered at, left at. */
+  /** Three times for each section: when the caller requested the lock, entered the section, and left it. */
   readonly sections: Float64Array;
-  /** When those asked who still waited at the end. */
+  /** When the callers that were still waiting at the end requested the lock. */
   readonly waiting: readonly number[];
-  /** How often a caller found somebody else inside, by a token that it left there and looked for again. */
+  /** How often a caller found another one inside. Each caller leaves a token inside, and checks that it is still there at the end. */
   readonly overlaps: number;
-  /** After the settling. */
+  /** CPU time after the settling. */
   readonly cpuMs: number;
 }
 
@@ -53,9 +53,9 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
 
   const call = async (client: Contestant, caller: number): Promise<void> => {
     for (let turn = 0; turn < sectionsEach && now() < endAt; turn += 1) {
-      const askedAt = now();
-      waiting.set(caller, askedAt);
-      const run = leaves ? client.runAndLeave : client.run;
+      const requestedAt = now();
+      waiting.set(caller, requestedAt);
+      const run = leaves ? client.runWithoutWaiting : client.run;
       await run?.call(client, keys === "one" ? key : `${key}:${caller}:${turn}`, async () => {
         const enteredAt = now();
         waiting.delete(caller);
@@ -65,7 +65,7 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
         await work(sectionMs);
         if (keys === "one" && inside !== token) overlaps += 1;
         inside = undefined;
-        sections.push(askedAt, enteredAt, now());
+        sections.push(requestedAt, enteredAt, now());
       });
       if (pauseMs > 0) await pause(pauseMs);
     }
@@ -89,9 +89,8 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
 }
 
 /**
- * Takes exactly that long, and leaves the process able to do other things meanwhile: it goes round the event
- * loop until the time is over. (A timer rounds to milliseconds, and a busy loop would keep this process, alone
- * of all, from asking for the lock.) A section of no time still gives way once.
+ * Takes exactly this long without blocking the process, by yielding to the event loop until the time is over. A timer would round to
+ * milliseconds. A busy loop would keep this process, but no other one, from requesting the lock. A section of no time still yields once.
  */
 async function work(ms: number): Promise<void> {
   if (ms === 0) return await Promise.resolve();

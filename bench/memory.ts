@@ -1,6 +1,6 @@
 /**
- * What a lock costs beside nothing at all: a tagged function on the memory store, beside a lock by hand in a `Map` with
- * try/finally. Each plays in a process of its own, by turns. A section of length zero leaves out the work that a lock is for.
+ * Measures the cost of a lock without any store traffic: a tagged function on the memory store, compared with a hand-written lock in a
+ * `Map` with try/finally. Each runs in its own process, in turns. The sections are empty, so only the lock itself is measured.
  *
  *     npm run bench:memory [-- rounds]
  */
@@ -13,7 +13,7 @@ const MEASURED_MS = 1_500;
 
 type Section = (orderNo: number) => Promise<number>;
 
-/** What a careful programmer writes: the next one waits for the promise of the one before. */
+/** A lock as a careful programmer writes it: each caller waits for the promise of the one before. */
 function byHand(): Section {
   const held = new Map<string, Promise<void>>();
   return async (orderNo) => {
@@ -33,7 +33,7 @@ function byHand(): Section {
   };
 }
 
-/** As the weave writes it. */
+/** The code that the weave generates. */
 function woven(): Section {
   lockweave.configure({ store: lockweave.memoryStore(), woven: false });
   return async (orderNo) => {
@@ -57,7 +57,11 @@ async function body(orderNo: number): Promise<number> {
 const PLAYERS = { byHand, woven };
 type Player = keyof typeof PLAYERS;
 
-/** @returns microseconds of CPU time a section */
+/**
+ * Runs sections repeatedly.
+ *
+ * @returns the CPU time of a section in microseconds
+ */
 async function play(section: Section): Promise<number> {
   const until = async (ms: number): Promise<number> => {
     const end = performance.now() + ms;
@@ -90,14 +94,14 @@ async function main([first, second]: readonly string[]): Promise<void> {
     hand: inOwnProcess("byHand"),
     ours: inOwnProcess("woven"),
   }));
-  const told = (numbers: readonly number[]): string => {
+  const formatted = (numbers: readonly number[]): string => {
     const { low, median, high } = quartiles(numbers);
     return `${median.toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`;
   };
   console.log("microseconds of CPU a section, medians (quartiles)");
-  console.log(`  by hand  ${told(figures.map(({ hand }) => hand))}`);
-  console.log(`  woven    ${told(figures.map(({ ours }) => ours))}`);
-  console.log(`  ratio    ${told(figures.map(({ hand, ours }) => ours / hand))}`);
+  console.log(`  by hand  ${formatted(figures.map(({ hand }) => hand))}`);
+  console.log(`  woven    ${formatted(figures.map(({ ours }) => ours))}`);
+  console.log(`  ratio    ${formatted(figures.map(({ hand, ours }) => ours / hand))}`);
 }
 
 void main(process.argv.slice(2));

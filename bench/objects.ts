@@ -1,6 +1,6 @@
 /**
- * What a lock that is held, and a call that waits, consist of: the objects of a heap snapshot with so many of them, less those of one
- * before, for each. The work that the call does, and the promises of who calls, are not ours and left out as far as may be.
+ * Lists the objects of a held lock and of a waiting call. It compares heap snapshots with and without many of them, and divides by their
+ * number. The body of the call and the promises of its caller do not belong to Lockweave, and are left out as far as possible.
  *
  *     npm run bench:objects [-- how many]
  */
@@ -16,7 +16,7 @@ import { heapBytes } from "./heap";
 
 const COUNT = 5_000;
 const LEAST_SHOWN_BYTES = 8;
-const ALL_ARE_THERE_AFTER_MS = 3_000;
+const SETTLE_MS = 3_000;
 
 interface Snapshot {
   readonly snapshot: { readonly meta: { readonly node_fields: string[]; readonly node_types: [string[]] } };
@@ -29,7 +29,7 @@ interface Tally {
   bytes: number;
 }
 
-/** By the kind of object. */
+/** Returns count and bytes for each kind of object. */
 function tallies(path: string): Map<string, Tally> {
   const { snapshot, nodes, strings } = JSON.parse(readFileSync(path, "utf8")) as Snapshot;
   const fields = snapshot.meta.node_fields;
@@ -38,7 +38,7 @@ function tallies(path: string): Map<string, Tally> {
   const all = new Map<string, Tally>();
   for (let node = 0; node < nodes.length; node += fields.length) {
     const kind = kinds[at(node, "type")] ?? "";
-    if (kind === "code" || kind === "object shape") continue; // Which the compiler makes and drops as it likes.
+    if (kind === "code" || kind === "object shape") continue; // The engine creates and drops these at any time.
     const name = kind === "object" || kind === "hidden" ? (strings[at(node, "name")] ?? "") : kind;
     const tally = all.get(name) ?? { count: 0, bytes: 0 };
     tally.count += 1;
@@ -49,7 +49,7 @@ function tallies(path: string): Map<string, Tally> {
 }
 
 async function snapshotIn(folder: string, name: string): Promise<Map<string, Tally>> {
-  await heapBytes(); // Without what nobody refers to.
+  await heapBytes(); // Collects unreachable objects first.
   return tallies(writeHeapSnapshot(join(folder, name)));
 }
 
@@ -60,16 +60,16 @@ const SITUATIONS: Readonly<Record<string, (runtime: typeof Lockweave, key: strin
 const PATIENT = { retryTimes: 100 };
 const NOTHING = async (): Promise<void> => {};
 
-async function look(situation: string, count: number, url: string): Promise<void> {
+async function measure(situation: string, count: number, url: string): Promise<void> {
   const runtime = require("../dist/runtime/index") as typeof Lockweave;
   runtime.configure({ redis: url, woven: false });
-  const bring = SITUATIONS[situation];
-  bring?.(runtime, "first");
-  await pause(ALL_ARE_THERE_AFTER_MS);
+  const create = SITUATIONS[situation];
+  create?.(runtime, "first");
+  await pause(SETTLE_MS);
   const folder = mkdtempSync(join(tmpdir(), "objects-"));
   const before = await snapshotIn(folder, "before.heapsnapshot");
-  for (let nth = 0; nth < count; nth += 1) bring?.(runtime, String(nth));
-  await pause(ALL_ARE_THERE_AFTER_MS);
+  for (let nth = 0; nth < count; nth += 1) create?.(runtime, String(nth));
+  await pause(SETTLE_MS);
   const after = await snapshotIn(folder, "after.heapsnapshot");
   rmSync(folder, { recursive: true });
   const each = [...after]
@@ -88,7 +88,7 @@ async function look(situation: string, count: number, url: string): Promise<void
 
 async function main(args: readonly string[]): Promise<void> {
   if (args[0] === "--look") {
-    await look(String(args[1]), Number(args[2]), String(args[3]));
+    await measure(String(args[1]), Number(args[2]), String(args[3]));
     process.exit();
   }
   const count = Number(args[0] ?? COUNT);

@@ -2,16 +2,16 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Installs the peers into `bench/node_modules`, as its lock file says, unless they are there. */
+/** Installs the other libraries into `bench/node_modules` from the lock file, unless they are installed. */
 export function installPeers(): void {
-  if (Object.entries(wanted()).every(([name, version]) => installed(name) === version)) return;
+  if (Object.entries(peerVersions()).every(([name, version]) => installed(name) === version)) return;
   console.log("Installing the peers into bench/node_modules ...");
   const { status } = spawnSync("npm", ["ci", "--loglevel=error"], { cwd: __dirname, stdio: "inherit" });
   if (status !== 0) throw new Error("the peers could not be installed");
 }
 
-/** What is compared: name and version. */
-export function wanted(): Record<string, string> {
+/** Returns the versions of the libraries that are compared, by name. */
+export function peerVersions(): Record<string, string> {
   const manifest = JSON.parse(readFileSync(join(__dirname, "package.json"), "utf8")) as Manifest;
   return manifest.dependencies;
 }

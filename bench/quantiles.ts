@@ -9,7 +9,7 @@ export function quartiles(values: readonly number[]): Quartiles {
   return { low: quantile(sorted, 0.25), median: quantile(sorted, 0.5), high: quantile(sorted, 0.75) };
 }
 
-/** Between two values by linear interpolation. */
+/** Interpolates linearly between two values. */
 function quantile(sorted: readonly number[], share: number): number {
   const position = share * (sorted.length - 1);
   const below = sorted[Math.floor(position)] ?? NaN;

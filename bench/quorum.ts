@@ -1,6 +1,6 @@
 /**
- * What a section costs on a quorum of five masters, beside one node: commands that are sent, and time.
- * The two are measured in turns.
+ * Measures the cost of a section on a quorum of five masters, compared with a single node: the number of commands, and the time. The two
+ * alternate.
  *
  *     npm run bench:quorum [-- <sections> <turns>]
  */
@@ -12,7 +12,7 @@ import { startRedis } from "../test/support/redis-server";
 
 const [sections = 300, turns = 7] = process.argv.slice(2).map(Number);
 
-/** Locks are had when a majority of the masters is so old. */
+/** A quorum grants no locks until a majority of its masters has run for this long. */
 const LONGEST_LOCK_TIME_MS = 10_000;
 
 type Run = (processes: readonly FleetProcess[]) => Promise<void>;
@@ -42,10 +42,10 @@ const CASES: Record<string, Run> = {
 
 const OPTIONS = { lockTime: "10s" } as const;
 
-interface Home {
+interface Topology {
   readonly name: string;
   readonly processes: readonly FleetProcess[];
-  /** How many commands were sent since the last look. */
+  /** Returns how many commands were sent since the last call. */
   readonly sent: () => number;
 }
 
@@ -54,7 +54,11 @@ async function main(): Promise<void> {
   const [single, ...masters] = servers;
   if (single === undefined) throw new Error("there is no server");
   const stores: Store[] = [];
-  const home = (name: string, at: typeof servers, storeOf: (clients: RedisClient[]) => Store): Home => {
+  const topology = (
+    name: string,
+    at: typeof servers,
+    storeOf: (clients: RedisClient[]) => Store,
+  ): Topology => {
     const counted = [1, 2].map(() => at.map((server) => counting(server.client())));
     return {
       name,
@@ -67,16 +71,16 @@ async function main(): Promise<void> {
     };
   };
   const longestLockTime = `${LONGEST_LOCK_TIME_MS}ms` as const;
-  const homes = [
-    home("one node", [single], ([client]) => redisStore(client as RedisClient)),
-    home("quorum of five", masters, (clients) => quorumStore(clients, { longestLockTime })),
+  const topologies = [
+    topology("one node", [single], ([client]) => redisStore(client as RedisClient)),
+    topology("quorum of five", masters, (clients) => quorumStore(clients, { longestLockTime })),
   ];
   await pause(LONGEST_LOCK_TIME_MS + 1_000);
   for (const [name, run] of Object.entries(CASES)) {
-    const figures = new Map(homes.map((one) => [one, { commands: 0, times: [] as number[] }]));
-    for (const { processes } of homes) await run(processes); // Scripts are loaded, and connections open.
+    const figures = new Map(topologies.map((one) => [one, { commands: 0, times: [] as number[] }]));
+    for (const { processes } of topologies) await run(processes); // The first run loads scripts and opens connections.
     for (let turn = 0; turn < turns; turn += 1) {
-      for (const one of homes) {
+      for (const one of topologies) {
         one.sent();
         const startedAt = performance.now();
         await run(one.processes);

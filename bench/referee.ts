@@ -1,48 +1,50 @@
 import type { LoopRecord } from "./loop";
 
-/** What a crew did between one start signal and its end. */
+/** The records of a crew between a start signal and the end. */
 export interface Run {
   readonly startAt: number;
   readonly settlingMs: number;
   readonly durationMs: number | undefined;
-  /** One a process. */
+  /** One record for each process. */
   readonly records: readonly LoopRecord[];
 }
 
-/** What is read off a run: rates, waits and gaps after the settling, as the CPU; order over the whole. */
+/** The results of a run. Rates, waits, gaps, and CPU time count after the settling, and the order counts in the whole run. */
 export interface Judgement {
-  /** In the whole run. */
+  /** The number of sections in the whole run. */
   readonly sections: number;
   readonly sectionsPerSecond: number;
-  /** Of all processes together. */
+  /** The CPU time of all processes together. */
   readonly cpuMsPerSection: number;
-  /** From asking to entering; of those who never entered, to the end. So a run's length is the most. */
+  /**
+   * The time from requesting a lock to entering. A caller that never entered counts until the end, so the maximum is the length of the run.
+   */
   readonly longestWaitMs: number;
-  /** Mean time from when one left to when the next entered. */
+  /** The mean time between one caller leaving and the next one entering. */
   readonly idleGapMs: number;
-  /** Share of the grants that went to a caller although one that had begun to wait earlier was still waiting. */
+  /** The share of grants that went to a caller while an earlier one was still waiting. */
   readonly overtakes: number;
-  /** Sections of the process with the fewest for each section of the one with the most. */
+  /** The sections of the slowest process divided by those of the fastest. */
   readonly leastToMost: number;
 }
 
 interface Section {
   readonly process: number;
-  readonly askedAt: number;
+  readonly requestedAt: number;
   readonly enteredAt: number;
   readonly leftAt: number;
 }
 
-/** Two processes that ask within this time have no order that they could agree on. */
+/** Requests of two processes within this time have no order that both could know. */
 const TOGETHER_MS = 2;
 
-/** The clocks of two processes agree at least this well. */
+/** The clocks of two processes differ by less than this. */
 const CLOCK_ERROR_MS = 0.01;
 
 /**
- * Judges a run in which all callers wanted one key.
+ * Judges a run in which all callers used one key.
  *
- * @throws {Error} when two were inside at the same time
+ * @throws {Error} if two callers were inside at the same time
  */
 export function judgeOneKey(run: Run): Judgement {
   const sections = inOrder(run);
@@ -58,7 +60,7 @@ export function judgeOneKey(run: Run): Judgement {
   };
 }
 
-/** Judges a run in which nobody stood in anybody's way. */
+/** Judges a run in which no caller blocked another one. */
 export function judgeDistinctKeys(run: Run): Judgement {
   const sections = inOrder(run);
   const { startAt, settlingMs, durationMs = NaN, records } = run;
@@ -70,8 +72,8 @@ export function judgeDistinctKeys(run: Run): Judgement {
     sectionsPerSecond: (1_000 * counted.length) / (durationMs - settlingMs),
     cpuMsPerSection: sum(records.map(({ cpuMs }) => cpuMs)) / counted.length,
     longestWaitMs: [
-      ...counted.map(({ askedAt, enteredAt }) => enteredAt - askedAt),
-      ...records.flatMap(({ waiting }) => waiting.map((askedAt) => to - askedAt)),
+      ...counted.map(({ requestedAt, enteredAt }) => enteredAt - requestedAt),
+      ...records.flatMap(({ waiting }) => waiting.map((requestedAt) => to - requestedAt)),
     ].reduce((longest, wait) => Math.max(longest, wait), 0),
     idleGapMs: NaN,
     overtakes: NaN,
@@ -79,31 +81,31 @@ export function judgeDistinctKeys(run: Run): Judgement {
   };
 }
 
-/** Those entered when the code was compiled and the crowd had formed, and before the end. */
+/** Returns the sections that were entered after the settling and before the end. */
 function afterSettling(
   { startAt, settlingMs, durationMs = Infinity }: Run,
   sections: readonly Section[],
 ): readonly Section[] {
-  // A timer may start the run a moment early, which matters where nothing has to settle.
+  // A timer may start the run slightly early, which matters if there is no time to settle.
   const from = settlingMs > 0 ? startAt + settlingMs : -Infinity;
   const to = startAt + durationMs;
   return sections.filter(({ enteredAt }) => enteredAt >= from && enteredAt < to);
 }
 
-/** The sections of all processes, in the order in which they were entered. */
+/** Returns the sections of all processes, in the order in which they were entered. */
 function inOrder(run: Run): Section[] {
   const sections = run.records.flatMap((record, process) => {
     const own: Section[] = [];
     for (let at = 0; at < record.sections.length; at += 3) {
-      const [askedAt = NaN, enteredAt = NaN, leftAt = NaN] = record.sections.subarray(at, at + 3);
-      own.push({ process, askedAt, enteredAt, leftAt });
+      const [requestedAt = NaN, enteredAt = NaN, leftAt = NaN] = record.sections.subarray(at, at + 3);
+      own.push({ process, requestedAt, enteredAt, leftAt });
     }
     return own;
   });
   return sections.toSorted((a, b) => a.enteredAt - b.enteredAt);
 }
 
-/** Within a process by the token that each section left inside; between processes by the common clock. */
+/** Checks mutual exclusion: within a process by the token that each section leaves inside, and between processes by the common clock. */
 function assertExclusive(run: Run, sections: readonly Section[]): void {
   const byToken = sum(run.records.map(({ overlaps }) => overlaps));
   const byClock = sections
@@ -115,7 +117,7 @@ function assertExclusive(run: Run, sections: readonly Section[]): void {
   );
 }
 
-/** How many were let in although one that had asked earlier was let in later, or never. */
+/** Counts the grants that went to a caller while an earlier one was still waiting, which entered later or never. */
 function overtakes(
   sections: readonly Section[],
   stillWaiting: readonly number[],
@@ -123,9 +125,9 @@ function overtakes(
 ): number {
   let overtaken = 0;
   let longestWaiting = Math.min(...stillWaiting, Infinity);
-  for (const { askedAt } of sections.toReversed()) {
-    if (longestWaiting < askedAt - togetherMs) overtaken += 1;
-    longestWaiting = Math.min(longestWaiting, askedAt);
+  for (const { requestedAt } of sections.toReversed()) {
+    if (longestWaiting < requestedAt - togetherMs) overtaken += 1;
+    longestWaiting = Math.min(longestWaiting, requestedAt);
   }
   return overtaken;
 }

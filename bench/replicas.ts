@@ -1,6 +1,6 @@
 /**
- * What a section costs whose lock a replica must confirm, beside the same without, and beside SET, DEL and WAIT by hand.
- * They are measured in turns.
+ * Measures the cost of a section whose lock a replica must confirm, compared with the same section without replicas, and with hand-written
+ * SET, DEL, and WAIT. They alternate.
  *
  *     npm run bench:replicas [-- <sections> <turns>]
  */
@@ -19,7 +19,7 @@ type Section = (key: string) => Promise<unknown>;
 
 async function byHand(client: Redis, key: string, replicas: number): Promise<void> {
   const id = randomUUID();
-  // In one write: by hand, one connection is enough for one caller.
+  // Sends both commands in one write. For a hand-written lock with one caller, one connection is enough.
   const commands = client.pipeline().set(key, id, "PX", 10_000, "NX");
   if (replicas > 0) commands.call("WAIT", replicas, 1_000);
   const [, waited] = (await commands.exec()) ?? [];

@@ -2,7 +2,7 @@ import type { ContestantName } from "./contestants";
 import { quartiles, type Quartiles } from "./quantiles";
 import type { Figure, Scenario } from "./scenarios/scenario";
 
-/** What a bench found out, as `results/latest.json` keeps it. */
+/** The results of a benchmark, in the format of `results/latest.json`. */
 export interface Results {
   readonly machine: string;
   readonly versions: Readonly<Record<string, string>>;
@@ -23,14 +23,14 @@ export interface FigureResult extends Figure {
 
 export interface Score {
   readonly contestant: ContestantName;
-  /** One a round. */
+  /** One value for each round. */
   readonly values: readonly number[];
   readonly value: Quartiles;
-  /** To raw's value in the same round, so that what slows down a whole round cancels out. */
+  /** The ratio to the value of raw in the same round, so that a slow round does not matter. */
   readonly ratio: Quartiles;
 }
 
-/** The figures of one contestant in one scenario, one record a round. */
+/** The figures of each contestant in one scenario, with one record for each round. */
 export type Rounds = ReadonlyMap<ContestantName, readonly Readonly<Record<string, number>>[]>;
 
 export function scenarioResult(scenario: Scenario, rounds: Rounds): ScenarioResult {
@@ -48,7 +48,7 @@ export function scenarioResult(scenario: Scenario, rounds: Rounds): ScenarioResu
   return { name: scenario.name, title: scenario.title, figures };
 }
 
-/** More digits than anybody could have measured would only make the file long. */
+/** Rounds a value to the digits that are significant, to keep the file short. */
 function short(value: number): number {
   return Number(value.toPrecision(5));
 }

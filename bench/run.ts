@@ -1,15 +1,13 @@
 /**
- * Locks side by side: lockweave, its peers, and what one would write by hand, in the same situations on the
- * same Redis. In each round every contestant plays every scenario once, in an order that rotates, and is
- * compared with the hand-written one of the same round.
+ * Compares Lockweave, other libraries, and a hand-written lock in the same situations on the same Redis. In each round, every contestant
+ * plays every scenario once, in a rotating order. Its result is compared with that of the hand-written lock in the same round.
  *
  *     npm run bench [-- --rounds <n>] [--only <scenario>[,...]] [--contestants <name>[,...]] [--quick]
  *         [--before <folder>] [--redraw]
  *
- * A whole bench writes `results/latest.json` and `results/plot.svg`; one with `--only`, `--contestants`,
- * `--before` or `--quick` only prints. `--before` measures lockweave and, as the contestant `before`, another
- * checkout of it that has been built there: what a change costs. `--redraw` measures nothing, and tells and
- * draws the latest results again.
+ * A whole benchmark writes `results/latest.json` and `results/plot.svg`. With `--only`, `--contestants`, `--before`, or `--quick`, it only
+ * prints. `--before` measures Lockweave and, as the contestant `before`, another checkout of it that has been built, which shows the cost
+ * of a change. `--redraw` measures nothing, and prints and draws the latest results again.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -18,7 +16,7 @@ import { parseArgs } from "node:util";
 import { startRedis, type RedisServer } from "../test/support/redis-server";
 import { CONTESTANTS, isContestant, type ContestantName } from "./contestants";
 import { BEFORE } from "./contestants/lockweave";
-import { installPeers, wanted } from "./peers";
+import { installPeers, peerVersions } from "./peers";
 import { plot } from "./report/plot";
 import { fullTable, shortTable } from "./report/table";
 import { scenarioResult, type Results } from "./results";
@@ -26,10 +24,10 @@ import { SCENARIOS } from "./scenarios";
 import type { Scenario } from "./scenarios/scenario";
 import { startWire } from "./wire";
 
-const USUAL = { settlingMs: 1_000, durationMs: 2_000 };
-const QUICK = { settlingMs: 100, durationMs: 400 };
+const DEFAULT_TIMES = { settlingMs: 1_000, durationMs: 2_000 };
+const QUICK_TIMES = { settlingMs: 100, durationMs: 400 };
 const ROUNDS = 5;
-const WAY_MS = 1;
+const DELAY_MS = 1;
 
 type Figures = Readonly<Record<string, number>>;
 
@@ -99,7 +97,7 @@ async function bench(): Promise<Results> {
     }
     return {
       machine: `${cpus().length} x ${cpus()[0]?.model.trim() ?? "unknown CPU"}`,
-      versions: { node: process.versions.node, redis: await redisVersion(redis), ...wanted() },
+      versions: { node: process.versions.node, redis: await redisVersion(redis), ...peerVersions() },
       rounds,
       scenarios: [...played].map(([scenario, scores]) => scenarioResult(scenario, scores)),
     };
@@ -124,7 +122,7 @@ async function playAll(
   } else {
     for (const contestant of order) {
       await playOne(contestant);
-      await admin.flushall(); // What was held until its process ended.
+      await admin.flushall(); // Deletes keys that the killed process still held.
     }
   }
   admin.disconnect();
@@ -134,14 +132,14 @@ async function playAll(
 async function play(scenario: Scenario, contestant: ContestantName, redis: RedisServer): Promise<Figures> {
   const admin = redis.client();
   const counting = await startWire(redis.port);
-  const far = await startWire(redis.port, WAY_MS);
+  const far = await startWire(redis.port, DELAY_MS);
   try {
     return await scenario.play({
       contestant,
       redis: redis.port,
       counting,
       far,
-      ...(options.quick ? QUICK : USUAL),
+      ...(options.quick ? QUICK_TIMES : DEFAULT_TIMES),
       quick: options.quick,
       countKeys: async (pattern) => (await admin.keys(pattern)).length,
     });
@@ -163,7 +161,7 @@ function chosenScenarios(): readonly Scenario[] {
   });
 }
 
-/** Raw is always among them: it is what the others are compared with. */
+/** Returns the chosen contestants. Raw is always included, because the others are compared with it. */
 function chosenContestants(): readonly ContestantName[] {
   if (options.before !== undefined) process.env[BEFORE] = resolve(options.before);
   const names = options.contestants?.split(",") ?? (options.before === undefined ? undefined : ["lockweave"]);

@@ -1,10 +1,11 @@
 /**
- * Locks that are more than one key held by one: readers and writers, permits, two keys at once. Lockweave beside those peers that have
- * them, and beside itself without, in one process with 64 callers that come again at once, on one Redis. They take turns.
+ * Measures locks with several holders or several keys: readers and writers, permits, and two keys at once. Compares Lockweave with the
+ * libraries that support them, and with its own exclusive locks. One process with 64 callers, which come again immediately, runs them in
+ * turns on one Redis.
  *
  *     npm run bench:several [-- <rounds> <milliseconds of a turn>]
  *
- * What it leaves out: several processes, and the way to a Redis elsewhere.
+ * It does not cover several processes, or a Redis on another machine.
  */
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
@@ -24,14 +25,14 @@ const LOCK_TIME_MS = 30_000;
 const PATIENT = { retryTimes: 100 } as const;
 
 type Section = () => Promise<void>;
-/** One call, of a caller that may choose by chance. */
+/** One call of a caller, which may choose at random. */
 type Call = (section: Section, random: SeededRandom) => Promise<void>;
 
 interface Situation {
   readonly title: string;
-  /** How many may be inside at once, to be held against what is so; `undefined` where it depends on the keys. */
+  /** The most callers that may be inside at once, which each section checks. `undefined` if that depends on the keys. */
   readonly most: number | undefined;
-  /** The first is what the others are compared with. */
+  /** The others are compared with the first one. */
   readonly contestants: Readonly<Record<string, Call>>;
 }
 
@@ -112,12 +113,12 @@ async function play(call: Call, most: number | undefined, seed: number): Promise
   const startedAt = performance.now();
   const cpuBefore = process.cpuUsage();
   const endsAt = startedAt + turnMs;
-  const comeAgain = async (caller: number): Promise<void> => {
+  const loop = async (caller: number): Promise<void> => {
     const random = new SeededRandom(seed * CALLERS + caller);
     while (performance.now() < endsAt) {
-      const askedAt = performance.now();
+      const requestedAt = performance.now();
       await call(async () => {
-        longestWaitMs = Math.max(longestWaitMs, performance.now() - askedAt);
+        longestWaitMs = Math.max(longestWaitMs, performance.now() - requestedAt);
         inside += 1;
         if (most !== undefined && inside > most) throw new Error(`${inside} were inside at once`);
         await pause(SECTION_MS);
@@ -126,7 +127,7 @@ async function play(call: Call, most: number | undefined, seed: number): Promise
       }, random);
     }
   };
-  await Promise.all(Array.from({ length: CALLERS }, (_, caller) => comeAgain(caller)));
+  await Promise.all(Array.from({ length: CALLERS }, (_, caller) => loop(caller)));
   const { user, system } = process.cpuUsage(cpuBefore);
   const tookS = (performance.now() - startedAt) / 1_000;
   return {
@@ -153,9 +154,9 @@ async function main(): Promise<void> {
       const ratio = median(
         played.map((turn, n) => turn.sectionsPerSecond / (yardstick[n]?.sectionsPerSecond ?? NaN)),
       );
-      const of = (figure: keyof Turn): number => median(played.map((turn) => turn[figure]));
+      const medianOf = (figure: keyof Turn): number => median(played.map((turn) => turn[figure]));
       console.log(
-        `  ${name}: ${Math.round(of("sectionsPerSecond"))} sections/s (${ratio.toFixed(2)} x), ${of("cpuMs").toFixed(2)} ms of client CPU a section, longest wait ${Math.round(of("longestWaitMs"))} ms`,
+        `  ${name}: ${Math.round(medianOf("sectionsPerSecond"))} sections/s (${ratio.toFixed(2)} x), ${medianOf("cpuMs").toFixed(2)} ms of client CPU a section, longest wait ${Math.round(medianOf("longestWaitMs"))} ms`,
       );
     }
   }

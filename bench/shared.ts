@@ -1,13 +1,12 @@
 /**
- * Shared locks at the sizes that they are made for, beside a client that has nothing to do with them.
+ * Measures shared locks at the sizes that they are designed for, beside a client that is not involved.
  *
  *     npm run bench:shared [-- <part of a title>]
  *
- * A section is one turn of the event loop, or nothing at all, and its caller comes again at once. All processes, the server, and the client
- * beside them share the cores of this machine, so the CPU time of a section says more about a busy machine than the number of
- * sections in a second. How long the client beside them waits is measured twice: with all on the same cores, and with the callers on a core
- * of their own, so that the client waits for Redis alone. What it leaves out: the way to a Redis elsewhere, writers among the readers, and
- * real work.
+ * A section is one turn of the event loop or empty, and its caller comes again immediately. All processes, the server, and the unrelated
+ * client share the cores of this machine. So the CPU time of a section says more about a busy machine than the number of sections in a
+ * second. The latency of the unrelated client is measured twice: with all processes on the same cores, and with the callers on their own
+ * core, so that the client waits only for Redis. It does not cover a Redis on another machine, writers among the readers, or real work.
  */
 import { fork, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -31,15 +30,15 @@ interface Load {
   readonly title: string;
   readonly goal: string;
   readonly processes: number;
-  /** In each process. */
+  /** The number of callers in each process. */
   readonly callers: number;
-  /** Without them, the callers use no lock. */
+  /** Without options, the callers use no lock. */
   readonly options?: LockOptions;
   /** Options of Node for each process. */
   readonly execArgv?: readonly string[];
-  /** By default each caller has a key of its own. */
+  /** By default, each caller has its own key. */
   readonly key?: string;
-  /** By default a body is one turn of the event loop. */
+  /** By default, a body is one turn of the event loop. */
   readonly hasEmptyBody?: boolean;
 }
 
@@ -110,7 +109,7 @@ const LOADS: readonly Load[] = [
 interface Played {
   readonly sections: number;
   readonly failures: number;
-  /** For example that a release was not confirmed in time. */
+  /** Warnings, for example that a release was not confirmed in time. */
   readonly warnings: number;
   readonly tookMs: number;
   readonly cpuMs: number;
@@ -135,7 +134,7 @@ class Callers implements AsyncDisposable {
         execArgv: [...execArgv],
       }),
     );
-    await Promise.all(children.map((child) => heardFrom(child)));
+    await Promise.all(children.map((child) => nextMessage(child)));
     return new Callers(children);
   }
 
@@ -143,12 +142,16 @@ class Callers implements AsyncDisposable {
     return this.#children.flatMap(({ pid }) => pid ?? []);
   }
 
-  /** @param forMs with 0, each caller comes once */
+  /**
+   * Lets the callers run.
+   *
+   * @param forMs the duration. With 0, each caller comes once.
+   */
   async play(forMs: number): Promise<readonly Played[]> {
     return await Promise.all(
       this.#children.map(async (child) => {
         child.send(forMs);
-        return (await heardFrom(child)) as Played;
+        return (await nextMessage(child)) as Played;
       }),
     );
   }
@@ -165,24 +168,24 @@ class Callers implements AsyncDisposable {
   }
 }
 
-async function heardFrom(child: ChildProcess): Promise<unknown> {
+async function nextMessage(child: ChildProcess): Promise<unknown> {
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, AbortSignal.timeout(LONGEST_JOB_MS)]);
-  const died = once(child, "exit", { signal }).then(([code]) => {
+  const exited = once(child, "exit", { signal }).then(([code]) => {
     throw new Error(`a process of callers ended: ${String(code)}`);
   });
   try {
-    const [message] = (await Promise.race([once(child, "message", { signal }), died])) as [unknown];
+    const [message] = (await Promise.race([once(child, "message", { signal }), exited])) as [unknown];
     return message;
   } finally {
     over.abort();
-    died.catch(() => {});
+    exited.catch(() => {});
   }
 }
 
-// ---- the client beside them -----------------------------------------------------------------------------
+// ---- the unrelated client -------------------------------------------------------------------------------
 
-/** A client that has nothing to do with locks: one command after the other, and how long each took. */
+/** Returns the latencies of a client that uses no locks and sends one command after the other. */
 async function latencies(client: Redis, whileRunning: Promise<unknown>): Promise<number[]> {
   const took: number[] = [];
   const running = { isOver: false };
@@ -203,10 +206,10 @@ function percentile(values: readonly number[], share: number): number {
 }
 
 /**
- * Runs the callers on the first core, and Redis and this process on the second. With callers that keep both cores busy, any process waits
- * for a core, whatever the callers do.
+ * Runs the callers on the first core, and Redis and this process on the second. If the callers kept both cores busy, every process would
+ * wait for a core, whatever the callers do.
  *
- * @returns whether this machine has `taskset`, and two cores
+ * @returns whether this machine has `taskset` and two cores
  */
 function keepApart(callers: Callers, server: RedisServer): boolean {
   return callers.pids.every((pid) => runOn("0", pid)) && runOn("1", server.pid) && runOn("1", process.pid);
@@ -217,7 +220,7 @@ function keepTogether(callers: Callers, server: RedisServer): void {
   for (const pid of [...callers.pids, server.pid, process.pid]) runOn(all, pid);
 }
 
-/** All threads of a process. */
+/** Assigns all threads of a process to cores. */
 function runOn(cores: string, pid: number): boolean {
   return spawnSync("taskset", ["--all-tasks", "--cpu-list", "--pid", cores, String(pid)]).status === 0;
 }
@@ -250,7 +253,7 @@ async function playLoad(server: RedisServer, client: Redis, load: Load): Promise
   }
   console.log(`\n${load.title} (goal: ${load.goal})`);
   console.log(
-    `  ${shown(rates, 0)} sections/s; CPU of a section: ${shown(clientUs, 1)} µs of callers, ${shown(serverUs, 1)} µs of Redis; ${failures} calls failed, ${warnings} warnings`,
+    `  ${formatted(rates, 0)} sections/s; CPU of a section: ${formatted(clientUs, 1)} µs of callers, ${formatted(serverUs, 1)} µs of Redis; ${failures} calls failed, ${warnings} warnings`,
   );
   console.log(
     `  p99 of an unrelated client on the same cores: ${compared(alone, beside)}; the longest command took ${await longestCommand(client)} ms`,
@@ -269,32 +272,35 @@ async function playApart(client: Redis, callers: Callers): Promise<void> {
     rates?.push((await played).reduce((sum, one) => sum + one.sections / (one.tookMs / 1_000), 0));
   }
   console.log(
-    `  with the callers on a core of their own: ${shown(rates, 0)} sections/s; p99 of an unrelated client: ${compared(alone, beside)} (goal: below 2)`,
+    `  with the callers on a core of their own: ${formatted(rates, 0)} sections/s; p99 of an unrelated client: ${compared(alone, beside)} (goal: below 2)`,
   );
 }
 
 function compared(alone: readonly number[] | undefined, beside: readonly number[] | undefined): string {
   const ratios = (beside ?? []).map((one, round) => one / (alone?.[round] ?? NaN));
-  return `alone ${shown(alone, 2)} ms, beside ${shown(beside, 2)} ms, ratio ${shown(ratios, 2)}`;
+  return `alone ${formatted(alone, 2)} ms, beside ${formatted(beside, 2)} ms, ratio ${formatted(ratios, 2)}`;
 }
 
-/** In Redis, in milliseconds by the clock, since the log was reset. */
+/** Returns the longest elapsed time of a command in Redis in milliseconds, since the log was reset. */
 async function longestCommand(client: Redis): Promise<string> {
   const slow = (await client.call("SLOWLOG", "GET", "128")) as [number, number, number, string[]][];
   const longest = Math.max(0, ...slow.map(([, , us]) => us / 1_000));
   return longest === 0 ? "less than 1" : longest.toFixed(1);
 }
 
-function shown(values: readonly number[] | undefined, digits: number): string {
+function formatted(values: readonly number[] | undefined, digits: number): string {
   const { low, median, high } = quartiles(values ?? []);
   return `${median.toFixed(digits)} (${low.toFixed(digits)} to ${high.toFixed(digits)})`;
 }
 
-// ---- queues full of what is dead ------------------------------------------------------------------------
+// ---- queues full of dead entries ------------------------------------------------------------------------
 
 const ENTRIES = 1_000_000;
 
-/** KEYS: queue. ARGV: from, to, until when each is heard of in µs (as its negative score). Each has the two entries of a waiter. */
+/**
+ * Adds dead waiters. KEYS: queue. ARGV: from, to, and the deadline of each waiter in µs as a negative score. Each waiter has its two
+ * entries.
+ */
 const FILL = `
 for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do
   local waiter = string.format("%032x", n) .. " lockweave:2:inbox:nobody"
@@ -303,7 +309,7 @@ end
 redis.call("PEXPIRE", KEYS[1], 600000)
 `;
 
-/** KEYS: queue. ARGV: from, to. Each is no waiter of ours at all. */
+/** Adds entries that are not waiters of Lockweave. KEYS: queue. ARGV: from, to. */
 const FILL_HOSTILE = `
 for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do
   redis.call("ZADD", KEYS[1], n, "hostile " .. n)
@@ -316,7 +322,7 @@ const QUEUES: Readonly<Record<string, { readonly script: string; readonly args: 
   "hostile entries": { script: FILL_HOSTILE, args: [] },
 };
 
-/** Callers of each kind come and go beside the queue. The server says how long the longest of their commands took. */
+/** Lets callers of each kind come and go at a crowded queue. The server reports how long the longest of their commands took. */
 async function playQueues(server: RedisServer, client: Redis): Promise<void> {
   const key = "LOCK_crowded";
   const queue = `lockweave:2:queue:{${key}}`;
@@ -335,9 +341,9 @@ async function playQueues(server: RedisServer, client: Redis): Promise<void> {
       const cpuUs = (((await cpuOf(client)) - cpuBefore) * 1_000) / commands;
       const longest = await longestCommand(client);
       const left = await client.zcard(queue);
-      const who = permits === 1 ? "alone" : permits === Infinity ? "readers" : `permits=${permits}`;
+      const kind = permits === 1 ? "alone" : permits === Infinity ? "readers" : `permits=${permits}`;
       console.log(
-        `  ${title}, ${who}: ${before - left} of ${before} members removed by ${commands} commands, each ${cpuUs.toFixed(0)} µs of Redis, the longest ${longest} ms by the clock (goal: 5); an unrelated client waited ${percentile(beside, 0.99).toFixed(1)} ms at p99, at most ${Math.max(...beside).toFixed(1)} ms`,
+        `  ${title}, ${kind}: ${before - left} of ${before} members removed by ${commands} commands, each ${cpuUs.toFixed(0)} µs of Redis, the longest ${longest} ms by the clock (goal: 5); an unrelated client waited ${percentile(beside, 0.99).toFixed(1)} ms at p99, at most ${Math.max(...beside).toFixed(1)} ms`,
       );
       await client.unlink(key, `lockweave:2:holds:{${key}}`);
     }
@@ -346,19 +352,16 @@ async function playQueues(server: RedisServer, client: Redis): Promise<void> {
   await store.close();
 }
 
-/** A caller acquires the key if it may, and leaves, again and again. Returns how many commands that took. */
+/** Acquires the key if possible, and leaves, over and over. Returns the number of commands. */
 async function comeAndGo(store: Store, key: string, permits: number): Promise<number> {
   const id = (n: number): string => n.toString(16).padStart(32, "0");
   const endsAt = performance.now() + 1_500;
   let commands = 0;
   while (performance.now() < endsAt) {
-    const [requestId, place] = [id(2 * commands + 1), id(2 * commands + 2)];
-    await store.enqueue(
-      { key, requestId, ticket: place, lockTimeMs: 60_000, fencing: false, permits },
-      10_000,
-    );
+    const [requestId, ticket] = [id(2 * commands + 1), id(2 * commands + 2)];
+    await store.enqueue({ key, requestId, ticket, lockTimeMs: 60_000, fencing: false, permits }, 10_000);
     await store.release({ key, requestId, permits }, 10_000);
-    await store.dequeue(key, place, 10_000);
+    await store.dequeue(key, ticket, 10_000);
     commands += 3;
   }
   return commands;
@@ -368,7 +371,7 @@ async function comeAndGo(store: Store, key: string, permits: number): Promise<nu
 
 const KEYS = 50_000;
 
-/** What the machine needs for as many keys by hand, at once, too. */
+/** Measures many keys at once, and compares that with the same number of hand-written commands. */
 async function playKeys(server: RedisServer, client: Redis): Promise<void> {
   await using callers = await Callers.start(server.url, { processes: 1, callers: KEYS, options: PATIENT });
   for (let round = 0; round < ROUNDS; round += 1) {

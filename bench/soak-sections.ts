@@ -4,15 +4,15 @@ import type { Redis } from "ioredis";
 import type * as Lockweave from "../runtime";
 import type { SeededRandom } from "../test/support/seeded-random";
 
-/** A runtime of its own over a client of its own: to the others it is another process. */
+/** A separate runtime with its own client, which acts like another process. */
 export interface Member {
   readonly withLock: typeof Lockweave.withLock;
   readonly shutdown: typeof Lockweave.shutdown;
-  /** Given to many calls and never aborted: what a call leaves on it stays there. */
+  /** A signal that is passed to many calls and never aborted. Anything that a call attaches to it would stay there. */
   readonly signal: AbortSignal;
 }
 
-/** Somebody else holds them all the time. */
+/** The keys that somebody else holds all the time. */
 export const HELD_KEYS = Array.from({ length: 50 }, (_, nth) => `held:${nth}`);
 
 export function enter(client: Redis): Member {
@@ -21,7 +21,7 @@ export function enter(client: Redis): Member {
   return { withLock, shutdown, signal: new AbortController().signal };
 }
 
-/** `configure` is for the whole process: several members in one process load the runtime as often. */
+/** Loads a new copy of the runtime. `configure` applies to the whole process, so each member needs its own copy. */
 function freshRuntime(): typeof Lockweave {
   const directory = resolve(__dirname, "../runtime");
   for (const file of Object.keys(require.cache)) {
@@ -44,7 +44,7 @@ const KINDS: readonly Kind[] = [
     run: ({ withLock }, random) => withLock(anyKey(random), {}, () => {}),
   },
   {
-    perMille: 200, // Everybody wants the same few.
+    perMille: 200, // All members contend for the same few keys.
     run: ({ withLock }, random) => withLock(`hot:${random.below(8)}`, {}, () => turnOfTheEventLoop()),
   },
   {
@@ -71,7 +71,7 @@ const KINDS: readonly Kind[] = [
       }),
   },
   {
-    perMille: 10, // The key is renewed at a third of its lock time.
+    perMille: 10, // The runtime renews the key at a third of its lock time.
     run: ({ withLock }, random) => withLock(anyKey(random), { lockTime: "900ms" }, () => pause(400)),
   },
   {
@@ -103,9 +103,9 @@ function heldKey(random: SeededRandom): string {
 }
 
 /**
- * Runs one section, of a kind that is drawn.
+ * Runs one section of a random kind.
  *
- * @returns how it ended
+ * @returns the outcome
  */
 export async function runSection(member: Member, random: SeededRandom): Promise<string> {
   let drawn = random.below(1_000);
@@ -116,10 +116,10 @@ export async function runSection(member: Member, random: SeededRandom): Promise<
   } catch (error) {
     if (error instanceof BodyError) return "failed in the body";
     if (error instanceof Aborted) return "aborted while waiting";
-    // Each member has error classes of its own.
+    // Each member has its own error classes, so `instanceof` does not work.
     const { code } = error as Partial<Lockweave.LockError>;
     if (code === "LOCK_WAIT_TIME_OUT") return "timed out";
-    if (code === "LOCK_UNREACHABLE") return "without a reply in time"; // The machine was busy otherwise.
+    if (code === "LOCK_UNREACHABLE") return "without a reply in time"; // The machine was busy with other work.
     if (code === "LOCK_LOST") return "lost";
     throw error;
   }

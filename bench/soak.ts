@@ -1,10 +1,10 @@
 /**
- * Many sections, and what they leave behind: nothing. Three members that meet only in Redis, as processes do, and
- * yet live in one process, so that one heap tells of all.
+ * Runs many sections, and checks that they leave nothing behind. Three members meet only in Redis, like processes, but live in one process,
+ * so that one heap shows all of them.
  *
  *     node --expose-gc --require ts-node/register/transpile-only bench/soak.ts [--sections <n>]
  *
- * Ends with 1 unless the heap is flat and nothing is left.
+ * Exits with 1 unless the heap stays flat and nothing is left.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -17,11 +17,11 @@ import { enter, HELD_KEYS, runSection, type Member } from "./soak-sections";
 const MEMBERS = 3;
 const CALLERS_EACH = 100;
 const INTERVALS = 20;
-/** Until everything has been made once that is made once. */
+/** The intervals after which every object that is created only once exists. */
 const WARM_UP_INTERVALS = 5;
 const LONGEST_MS = 170_000;
 
-/** What compiled code and the like may come to. Of objects one in a hundred sections would be ten times too many. */
+/** The limits for growth through compiled code and the like. One leaked object in a hundred sections would be ten times too many. */
 const FLAT = { bytesPerSection: 4, objectsPerThousand: 1 };
 
 const WIDTHS = [10, 7, 13, 7];
@@ -36,18 +36,18 @@ const { values: options } = parseArgs({ options: { sections: { type: "string", d
 
 main().catch((error: unknown) => {
   console.error(error);
-  process.exit(1); // The other callers are still at it.
+  process.exit(1); // Other callers are still running.
 });
 
 async function main(): Promise<void> {
-  const wanted = Number(options.sections);
-  if (!Number.isInteger(wanted) || wanted < INTERVALS) {
+  const requested = Number(options.sections);
+  if (!Number.isInteger(requested) || requested < INTERVALS) {
     throw new Error(`Expected --sections to be ${INTERVALS} or more`);
   }
   console.log("  sections  seconds  heap after GC  objects");
   const warnings = new Set<string>();
   process.on("warning", ({ name, message }) => {
-    if (name !== "ExperimentalWarning") warnings.add(message); // Our own: we count objects.
+    if (name !== "ExperimentalWarning") warnings.add(message); // Our own count of objects causes the experimental warning.
   });
   const resourcesBefore = process.getActiveResourcesInfo();
 
@@ -60,7 +60,7 @@ async function main(): Promise<void> {
   const members = clients.map(enter);
 
   const outcomes = new Map<string, number>();
-  const samples = await soak(members, Math.ceil(wanted / INTERVALS), outcomes);
+  const samples = await soak(members, Math.ceil(requested / INTERVALS), outcomes);
   console.log(`\n${[...outcomes].map(([outcome, count]) => `${count} ${outcome}`).join(", ")}\n`);
 
   await Promise.all(members.map((member) => member.shutdown()));
@@ -70,7 +70,7 @@ async function main(): Promise<void> {
   const left = keys.filter((key) => !counters.includes(key));
   const listenersAfter = clients.map(listeners).join(" ");
   await redis.stop();
-  await pause(50); // What was closed lets go of its handles.
+  await pause(50); // Closed connections release their handles.
   const resources = added(process.getActiveResourcesInfo(), resourcesBefore);
   const settled = samples.slice(WARM_UP_INTERVALS);
   const bytes = perSection(settled, (sample) => sample.bytes);
@@ -106,17 +106,17 @@ async function soak(
   outcomes: Map<string, number>,
 ): Promise<Sample[]> {
   const startedAt = performance.now();
-  const tooLate = setTimeout(() => {
+  const timeout = setTimeout(() => {
     console.log(`NOT DONE within ${LONGEST_MS / 1_000} s`);
     process.exit(1);
   }, LONGEST_MS);
   const random = new SeededRandom(1);
   const samples: Sample[] = [];
   for (let interval = 1; interval <= INTERVALS; interval += 1) {
-    let toDo = perInterval;
+    let remaining = perInterval;
     const call = async (member: Member): Promise<void> => {
-      while (toDo > 0) {
-        toDo -= 1;
+      while (remaining > 0) {
+        remaining -= 1;
         const outcome = await runSection(member, random);
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
       }
@@ -130,7 +130,7 @@ async function soak(
     const columns = [String(sample.sections), seconds, mebibytes, String(objects)];
     console.log(columns.map((text, nth) => text.padStart(WIDTHS[nth] ?? 0)).join("  "));
   }
-  clearTimeout(tooLate);
+  clearTimeout(timeout);
   return samples;
 }
 
@@ -143,7 +143,7 @@ function listeners(client: Redis): number {
   return client.eventNames().reduce((count, event) => count + client.listenerCount(event), 0);
 }
 
-/** What is in `after` more often than in `before`. */
+/** Returns the names that `after` contains more often than `before`. */
 function added(after: readonly string[], before: readonly string[]): string[] {
   const known = [...before];
   return after.filter((name) => {
@@ -153,7 +153,7 @@ function added(after: readonly string[], before: readonly string[]): string[] {
   });
 }
 
-/** The slope of the line through the samples with the least squares. */
+/** Returns the slope of the least-squares line through the samples. */
 function perSection(samples: readonly Sample[], figure: (sample: Sample) => number): number {
   const mean = (term: (sample: Sample) => number): number =>
     samples.reduce((total, sample) => total + term(sample), 0) / samples.length;

@@ -1,28 +1,28 @@
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
-/** The network between the clients and Redis: it counts what clients send, and may be slow. */
+/** A proxy between the clients and Redis. It counts the commands of clients, and can delay them. */
 export interface Wire {
   readonly port: number;
-  /** Commands that clients have sent so far. */
+  /** The number of commands that clients have sent so far. */
   readonly commands: number;
   stop(): Promise<void>;
 }
 
 /**
- * Counting here, on the bytes that clients send, tells the traffic itself: `INFO commandstats` would add the
- * commands that scripts call inside Redis, and a count inside a library would need its cooperation.
- * The detour costs time, so what is counted is never timed in the same run, unless the delay is the point.
+ * Starts a proxy. Counting the bytes that clients send measures the traffic itself. `INFO commandstats` would add the commands that scripts
+ * call inside Redis, and counting inside a library would need its cooperation. The proxy costs time, so a run that counts is never timed,
+ * unless the delay is the purpose.
  *
- * @param delayMs how long bytes travel, each way. Timers are coarse: it is this long at least, and about a
- *   tenth to a half of a millisecond more; for all contestants alike
+ * @param delayMs how long bytes travel each way. Timers are coarse, so the delay is longer by a tenth to a half of a millisecond, for all
+ * contestants alike.
  */
 export async function startWire(redisPort: number, delayMs = 0): Promise<Wire> {
   const sockets = new Set<Socket>();
   let commands = 0;
   const after = (action: () => void): void => {
     if (delayMs === 0) action();
-    else setTimeout(action, delayMs); // Timers of one length ring in the order in which they were set.
+    else setTimeout(action, delayMs); // Timers of the same length fire in the order in which they were set.
   };
   const server = createServer((client) => {
     const redis = connect(redisPort, "127.0.0.1");
@@ -34,7 +34,7 @@ export async function startWire(redisPort: number, delayMs = 0): Promise<Wire> {
   const join = (from: Socket, to: Socket): void => {
     sockets.add(from);
     from.setNoDelay(true);
-    from.on("error", () => {}); // Its "close" follows.
+    from.on("error", () => {}); // The event "close" follows.
     from.on("data", (bytes) => after(() => to.write(bytes)));
     from.on("close", () => {
       sockets.delete(from);
@@ -56,7 +56,10 @@ export async function startWire(redisPort: number, delayMs = 0): Promise<Wire> {
   };
 }
 
-/** A command is `*<arguments>\r\n`, and each argument `$<bytes>\r\n<bytes>\r\n`: the stars are counted. */
+/**
+ * Counts the commands in a stream. A command is `*<arguments>\r\n`, and each argument is `$<bytes>\r\n<bytes>\r\n`, so this counts the
+ * stars.
+ */
 function commandCounter(): (bytes: Buffer) => number {
   let isBulk = false;
   let length = 0;

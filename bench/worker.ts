@@ -1,17 +1,17 @@
-/** A process of clients: a crew starts it, and tells it what to do. */
+/** A process with clients. A crew starts it and sends it jobs. */
 import { enter, isContestant } from "./contestants";
 import type { Contestant } from "./contestants/contestant";
-import { askAndWait, takeAndHold, type Holding, type HoldingRecord } from "./holding";
+import { requestAndWait, acquireAndHold, type Holding, type HoldingRecord } from "./holding";
 import { runLoop, type Loop, type LoopRecord } from "./loop";
 
 export interface Opening {
   readonly port: number;
-  /** New ones, in the place of those that were open. */
+  /** The number of new clients, which replace the open ones. */
   readonly clients: number;
   readonly lockTimeMs: number;
 }
 
-/** What a worker can be told. */
+/** The jobs of a worker. */
 export interface Jobs {
   open(opening: Opening): Promise<void>;
   loop(loop: Loop): Promise<LoopRecord>;
@@ -26,7 +26,7 @@ export interface Order {
 
 export type Answer = { readonly result: unknown } | { readonly error: string };
 
-/** So many on loopback, and so long where the way is long. */
+/** The warm-up ends after this many sections, or after this time if Redis is far away. */
 const WARM_UP_SECTIONS = 2_000;
 const LONGEST_WARM_UP_MS = 500;
 
@@ -38,7 +38,7 @@ const jobs: Jobs = {
     if (!isContestant(name)) throw new Error(`There is no contestant \`${name}\``);
     await Promise.all(clients.map((client) => client.close()));
     clients = await Promise.all(Array.from({ length: count }, () => enter(name, port, lockTimeMs)));
-    // Scripts get loaded and hot code compiled before anybody looks at the clock.
+    // Loads scripts, and lets hot code compile before any measurement.
     const endAt = performance.now() + LONGEST_WARM_UP_MS;
     const warmUp = async (client: Contestant, index: number): Promise<void> => {
       const sections = Math.ceil(WARM_UP_SECTIONS / count);
@@ -49,8 +49,8 @@ const jobs: Jobs = {
     await Promise.all(clients.map(warmUp));
   },
   loop: (loop) => runLoop(clients, loop),
-  hold: (holding) => takeAndHold(only(), holding),
-  wait: (holding) => askAndWait(only(), holding),
+  hold: (holding) => acquireAndHold(only(), holding),
+  wait: (holding) => requestAndWait(only(), holding),
 };
 
 function only(): Contestant {
@@ -62,13 +62,13 @@ function only(): Contestant {
 process.on("message", async ({ job, argument }: Order) => {
   let answer: Answer;
   try {
-    const carryOut = jobs[job] as (argument: unknown) => Promise<unknown>;
-    answer = { result: await carryOut(argument) };
+    const runJob = jobs[job] as (argument: unknown) => Promise<unknown>;
+    answer = { result: await runJob(argument) };
   } catch (error) {
     answer = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
   }
   process.send?.(answer);
 });
 
-// Whoever gave the orders is gone: so are we, whatever is still held.
+// The parent process is gone, so this one exits, too, even if it holds locks.
 process.on("disconnect", () => process.exit());

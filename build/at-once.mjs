@@ -1,4 +1,4 @@
-// Runs several npm scripts at once, and tells what each has said when it is over.
+// Runs several npm scripts at once, and prints the output of each when it ends.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { buffer } from "node:stream/consumers";

@@ -6,23 +6,24 @@ import { entryFiles, wholeModule } from "./entry-files";
 import { notices } from "./notices";
 import { MESSAGES, messagesModule, typescriptModule } from "./typescript-parts";
 
-// What the compile side is made of, in as few files as there are ways in, with what it takes of other packages. So who
-// runs a program installs nothing that only its compiler needs, and who compiles one loads no file that it does not need.
-// And the runtime in as few, as CommonJS and as an ES module: finding, reading and compiling each of its many modules would be half of its start.
+// Bundles the compile side into one file for each entry point, together with the third-party code that it uses. So a program that only runs
+// needs no package of the compiler, and a compiler loads no file that it does not need.
+// The runtime becomes one CommonJS file and one ES module. Without that, half of its start would go to finding, reading, and compiling its
+// many modules.
 
 const REPOSITORY = join(__dirname, "..");
 const DIST = join(REPOSITORY, "dist");
 const COMPILE_SIDE = join(DIST, "transformer");
 const RUNTIME = join(DIST, "runtime");
 const PARSER = join(COMPILE_SIDE, "parser/typescript.js");
-/** What `lockweave ui` shows in a browser. */
+/** The sources of the page that `lockweave ui` serves. */
 const PAGE = join(REPOSITORY, "transformer/cli/live/ui/page");
-/** The module of the runtime that has all exports. There is no such file. */
+/** The generated module that has all exports of the runtime. No such file exists on disk. */
 const WHOLE = join(REPOSITORY, "runtime/whole.ts");
-/** What the runtime requires when the first quorum is asked for. */
+/** The modules that the runtime loads only when an application first uses a quorum. */
 const QUORUM = ["quorum.js", "redis-member.js"].map((file) => join(RUNTIME, "stores/quorum", file));
 
-/** What the built files require from the application's `node_modules`. Everything else is bundled. */
+/** The packages that the built files load from the application's `node_modules`. All others are bundled. */
 const EXTERNAL = ["uuid", "ioredis", "@opentelemetry/api", "typescript", "ts-patch"];
 
 interface Manifest {
@@ -48,7 +49,7 @@ async function main(): Promise<void> {
   removeUnreachable(DIST, entriesOf(".d.ts"));
 }
 
-/** Every way into the compile side that package.json has. */
+/** Bundles every entry point of the compile side that package.json names. */
 async function bundleEntries(): Promise<Written[]> {
   const input = Object.fromEntries(entriesOf(".js", COMPILE_SIDE).map((path) => [nameOf(path), path]));
   const isOurs = (id: string): boolean => /^lockweave(?:\/|$)/.test(id);
@@ -58,7 +59,7 @@ async function bundleEntries(): Promise<Written[]> {
     input,
     platform: "node",
     external: (id) => isOurs(id) || isExternal(id),
-    plugins: [apart(DIST, [PARSER])],
+    plugins: [externalModules(DIST, [PARSER])],
     onLog: fail,
   });
   const { output } = await bundle.generate({
@@ -70,7 +71,7 @@ async function bundleEntries(): Promise<Written[]> {
   return chunksIn(output).map((chunk) => withPathsTo([PARSER], chunk));
 }
 
-/** The ways in share one file, with what all of them are made of: there is one instance of it. */
+/** Bundles the runtime as CommonJS. All entry points share one file, so each module of the runtime exists only once. */
 async function bundleRuntime(): Promise<Written[]> {
   const others = [join(RUNTIME, "stores/contract.js"), ...QUORUM];
   const inputs = [WHOLE, ...others.map((path) => join(REPOSITORY, `${nameOf(path)}.ts`))];
@@ -78,7 +79,7 @@ async function bundleRuntime(): Promise<Written[]> {
     input: Object.fromEntries(inputs.map((path) => [path.slice(REPOSITORY.length + 1, -".ts".length), path])),
     platform: "node",
     external: EXTERNAL,
-    plugins: [apart(REPOSITORY, QUORUM), generated()],
+    plugins: [externalModules(REPOSITORY, QUORUM), generated()],
     transform: { target: "es2022" },
     onLog: fail,
   });
@@ -94,7 +95,7 @@ async function bundleRuntime(): Promise<Written[]> {
     .map((chunk) => withPathsTo(QUORUM, chunk));
 }
 
-/** The same for ES modules, in one file. There `x.mts` takes the place of `x.ts`. */
+/** Bundles the runtime as one ES module. There, `x.mts` replaces `x.ts`. */
 async function bundleModule(): Promise<OutputChunk> {
   const bundle = await rolldown({
     input: { "runtime/runtime": WHOLE },
@@ -123,7 +124,7 @@ function asModule(): Plugin {
   };
 }
 
-/** The modules that the build writes. */
+/** Provides the modules whose text the build generates. */
 function generated(): Plugin {
   const texts = new Map([
     [WHOLE, wholeModule()],
@@ -136,8 +137,10 @@ function generated(): Plugin {
   };
 }
 
-/** Modules that are required from where they are. The bundler takes their paths as they are, and would write wrong ones. */
-function apart(sources: string, modules: readonly string[]): Plugin {
+/**
+ * Keeps the modules external, as absolute paths. The bundler would write wrong relative paths, so `withPathsTo` replaces them afterwards.
+ */
+function externalModules(sources: string, modules: readonly string[]): Plugin {
   return {
     name: "apart",
     resolveId(id, importer = "") {
@@ -159,7 +162,7 @@ function withPathsTo(modules: readonly string[], { fileName, code, moduleIds }: 
   return { fileName, moduleIds, code: written };
 }
 
-/** Of TypeScript's library, what reading a file takes. */
+/** Bundles the parts of TypeScript's library that parse a file. */
 async function bundleParser(): Promise<Written[]> {
   const library = require.resolve("typescript");
   const parts: Plugin = {
@@ -206,7 +209,7 @@ function chunksIn(output: readonly { readonly type: string }[]): OutputChunk[] {
   return output.filter((file): file is OutputChunk => file.type === "chunk");
 }
 
-/** The files that package.json names. */
+/** Returns the files that package.json names as binaries or exports. */
 function entriesOf(ending: ".js" | ".d.ts", directory = DIST): string[] {
   const named = [
     ...Object.values(manifest.bin),
@@ -220,7 +223,7 @@ function entriesOf(ending: ".js" | ".d.ts", directory = DIST): string[] {
   return files.map((path) => path.replace(/\.js$/, ending));
 }
 
-/** Of a file of `dist`, without its ending: that of its source, too. */
+/** Returns the path of a file in `dist` without its extension. Its source has the same path. */
 function nameOf(path: string): string {
   return slashed(relative(DIST, path)).replace(/\.js$/, "");
 }

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import ts from "typescript";
 
-/** Removes the declarations that no public way in leads to. */
+/** Removes the declarations that no public entry point imports, directly or indirectly. */
 export function removeUnreachable(directory: string, entries: readonly string[]): void {
   const reachable = new Set(entries.filter((file) => existsSync(file)));
   for (const file of reachable) {

@@ -2,8 +2,8 @@ import * as index from "../runtime/index";
 import * as testing from "../runtime/testing";
 import { refusalIn, UNSUPPORTED, type Unsupported } from "../runtime/unsupported";
 
-// The files by which applications load the runtime. Each is a list of exports of the one object that all copies of the package share.
-// The names stand in the text, because compilers, bundlers, and Node read them from there.
+// Generates the files through which applications load the runtime. Each file lists exports of the one object that all copies of the package
+// share. The files spell out the names, because compilers, bundlers, and Node read them from the text.
 
 const ENTRIES: Readonly<Record<string, readonly string[]>> = {
   index: Object.keys(index),
@@ -12,7 +12,7 @@ const ENTRIES: Readonly<Record<string, readonly string[]>> = {
 
 const ENTRY_NAMES = [...Object.keys(ENTRIES), "opentelemetry"];
 
-/** The text of the module that has all exports. It stands in `runtime/`. */
+/** Returns the text of the module in `runtime/` that has all exports. */
 export function wholeModule(): string {
   const names = [...new Set(Object.values(ENTRIES).flat())];
   const fromTesting = names.filter((name) => !(name in index));
@@ -24,7 +24,7 @@ export const whole = shareWithCopies({${list([...names, "observeLocksWith"])}});
 `;
 }
 
-/** The entry files, by their names. */
+/** Returns the text of each entry file, by file name. */
 export function entryFiles(): Record<string, string> {
   const files: Record<string, string> = {
     "opentelemetry.js": OPENTELEMETRY_COMMONJS,
@@ -40,7 +40,7 @@ export function entryFiles(): Record<string, string> {
 }
 
 /**
- * The entry files for places where Lockweave cannot run. The modules have the exports of all entries: bundlers look for
+ * Returns the entry files for environments where Lockweave cannot run. The modules have the exports of all entries, because bundlers check
  * the imported names before the error can be thrown.
  */
 function refusals(): Record<string, string> {
@@ -55,14 +55,17 @@ function refusals(): Record<string, string> {
   return files;
 }
 
-/** Jest with jsdom requires what is for browsers, and runs it in Node. `Reflect` hides the call from bundlers. */
+/**
+ * Returns an entry that works in Node and throws elsewhere. Jest with jsdom requires the browser entry, but runs it in Node. `Reflect`
+ * hides the `require` call from bundlers.
+ */
 function outsideNode(name: string, error: string): string {
   return `const load = globalThis.process?.versions?.node && Reflect.get(module, "require");
 if (typeof load !== "function") ${error}module.exports = load.call(module, "./${name}.js");
 `;
 }
 
-/** The types are those of the CommonJS build, so that a class is the same type however it is imported. */
+/** Re-exports the types of the CommonJS build, so that a class has the same type however it is imported. */
 function declarations(name: string): string {
   return `export * from "./${name}.js";\n`;
 }
@@ -83,8 +86,8 @@ const WHOLE_OF_MODULE = `import { whole } from "./runtime.mjs";
 `;
 
 /**
- * Where ts-patch looks for a plugin's function, so that `{ "transform": "lockweave" }` works too. It is not written as an export, so neither
- * bundlers nor Node see it.
+ * Makes `{ "transform": "lockweave" }` work in ts-patch, which looks for the plugin's function in `default`. The code defines the property
+ * dynamically, so neither bundlers nor Node see an export.
  */
 const TS_PATCH = `const plugin = "default";
 Object.defineProperty(exports, plugin, { get: () => module.require("../transformer") });

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The licenses of the packages that modules of the bundle are from, in the order of their names. */
+/** Returns the licenses of the packages in the bundle, ordered by package directory. */
 export function notices(modules: readonly string[]): string {
   const packages = [...new Set(modules.flatMap(packageOf))].toSorted();
   return [
@@ -10,7 +10,7 @@ export function notices(modules: readonly string[]): string {
   ].join(`\n\n${"-".repeat(80)}\n\n`);
 }
 
-/** The innermost package's directory. */
+/** Returns the directory of the innermost package, or nothing if the module is not in a package. */
 function packageOf(module: string): string[] {
   const [directory] = /^.*\bnode_modules\/(?:@[^/]+\/)?[^/]+/.exec(module.replaceAll("\\", "/")) ?? [];
   return directory === undefined ? [] : [directory];
@@ -32,7 +32,7 @@ function noticeOf(directory: string): string {
 
 const CUT = "Parts of its lib/typescript.js, changed: cut out, and minified.";
 
-/** Of what TypeScript itself is made of, only the tables of identifiers' characters are among the parts. */
+/** Returns the Unicode notice. The bundled parts contain only TypeScript's tables of identifier characters from third parties. */
 function unicodeNotice(directory: string): string {
   const all = readFileSync(join(directory, "ThirdPartyNoticeText.txt"), "utf8");
   const [, notice] = /^-+ Unicode -+$(.*?)^-+$/ms.exec(all) ?? [];

@@ -1,15 +1,19 @@
 import { readFileSync } from "node:fs";
 
-// TypeScript's library is one file, in which thousands of declarations share one scope. As an ES module whose
-// declarations have no side effects, a bundler can leave out what nobody asks for, which is nearly all of it.
+// TypeScript's library is one file, in which thousands of declarations share one scope. This rewrites it as an ES module whose declarations
+// have no side effects, so that a bundler can drop the unused declarations, which is nearly all of them.
 
-/** The name under which the module takes in the messages: see {@link messagesModule}. */
+/** The specifier from which the module imports the messages. See {@link messagesModule}. */
 export const MESSAGES = "typescript-messages";
 
 const BEGIN = "\n// src/compiler/corePublic.ts\n";
 const END = "\n// Annotate the CommonJS export names for ESM import in node:";
 
-/** @throws when the library is written in another way than expected */
+/**
+ * Returns TypeScript's library as an ES module.
+ *
+ * @throws if the library does not have the expected structure
+ */
 export function typescriptModule(library: string): string {
   const text = readFileSync(library, "utf8");
   const exported = exportsIn(text);
@@ -28,7 +32,7 @@ export function typescriptModule(library: string): string {
   return `import * as Diagnostics from "${MESSAGES}";\n${module}\nexport { ${names.join(", ")} };\n`;
 }
 
-/** Each message as an export of its own, so that only those of the parser are left. */
+/** Returns a module with one export for each message, so that only the parser's messages remain in the bundle. */
 export function messagesModule(library: string): string {
   const [, table] = split(readFileSync(library, "utf8"), TABLE_BEGIN);
   const [entries] = split(table, TABLE_END);
@@ -63,7 +67,10 @@ function withoutMessages(text: string): string {
   return `${before}\n${after}`;
 }
 
-/** No files are read. What else stands in an `if`, or is given to a class, outside of functions sets up a tool. */
+/**
+ * Removes the code that accesses the file system. Also removes top-level `if` statements and static assignments to classes, which only set
+ * up tools.
+ */
 function withoutSystem(text: string): string {
   return text
     .replace(/^var sys = \(\(\) => \{\n.*?^\}\)\(\);\n/ms, "var sys;\n")
@@ -71,7 +78,7 @@ function withoutSystem(text: string): string {
     .replaceAll(/^_\w+\.\w+ = (?:[^\n]*;|\{\n.*?^\};)$/gms, "");
 }
 
-/** The nodes are those of the language service: they know their text. Symbols and types are the checker's. */
+/** Keeps the language service's node classes, which know their text. Removes the symbol and type classes, which only the checker needs. */
 function withoutTypesOfTheChecker(text: string): string {
   return text.replaceAll(
     /^ {4}get(?:Symbol|Type|Signature|SourceMapSource)Constructor: \(\) => \w+Object,?\n/gm,
@@ -79,7 +86,7 @@ function withoutTypesOfTheChecker(text: string): string {
   );
 }
 
-/** `var X; ((X2) => { ... })(X || (X = {}));` */
+/** Rewrites `var X; ((X2) => { ... })(X || (X = {}));` as a pure call. */
 function asPureNamespaces(text: string): string {
   return text.replaceAll(
     /^var (\w+);\n\(\((\w+)\) => \{\n(.*?)^\}\)\(\1 \|\| \(\1 = \{\}\)\);$/gms,

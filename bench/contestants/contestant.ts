@@ -1,20 +1,19 @@
 import { Redis } from "ioredis";
 
 /**
- * A lock library as one client runs it: one connection for commands, shared by all callers of the client.
+ * A lock library as one client uses it: one connection for commands, shared by all callers of the client.
  *
- * All run at the defaults that their documentation gives, on the same ioredis, except for two things that must
- * be equal: the lock time, and a patience that never ends. How often a library looks again while it waits is
- * its own choice, and stays as it is.
+ * All libraries run with the defaults of their documentation, on the same ioredis. Two settings must be equal: the lock time, and an
+ * unlimited wait budget. How often a waiter of a library polls is the library's own choice, and stays unchanged.
  */
 export interface Contestant {
-  /** Runs the section under the lock of `key`, however long it takes to get it. */
+  /** Runs the section under the lock of `key`, however long acquiring it takes. */
   run(key: string, section: () => Promise<void>): Promise<void>;
-  /** The same, without waiting for the reply to the release. Not all can. */
-  runAndLeave?(key: string, section: () => Promise<void>): Promise<void>;
-  /** Takes the lock of `key` and keeps it, renewed by the library's own means, until it is released. */
+  /** Does the same without waiting for the reply to the release. Not every library can do that. */
+  runWithoutWaiting?(key: string, section: () => Promise<void>): Promise<void>;
+  /** Acquires the lock of `key`. The library renews it in its own way until it is released. */
   hold(key: string): Promise<Held>;
-  /** Closes the connection. Called when nothing is held. */
+  /** Closes the connection. Called when no lock is held. */
   close(): Promise<void>;
 }
 
@@ -30,7 +29,7 @@ export async function connect(port: number): Promise<Redis> {
   return redis;
 }
 
-/** `hold` for libraries that renew only inside a function: the function ends when the lock is released. */
+/** Implements `hold` for libraries that renew only inside a function. The function ends when the lock is released. */
 export function holdInside(using: (section: () => Promise<void>) => Promise<void>): Promise<Held> {
   return new Promise((onHeld, onRefused) => {
     const ended = using(() => new Promise((endSection) => onHeld({ release: () => (endSection(), ended) })));

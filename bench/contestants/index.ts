@@ -5,7 +5,7 @@ import { enterRedisSemaphore } from "./redis-semaphore";
 import { enterRedlock } from "./redlock";
 import { enterRedlockUniversal } from "./redlock-universal";
 
-/** In the order in which reports name them. All are measured against `raw`. */
+/** The contestants in the order of the reports. All are compared with `raw`. */
 export const CONTESTANTS = [
   "raw",
   "lockweave",
@@ -29,7 +29,7 @@ export function isContestant(name: string | undefined): name is ContestantName {
   return CONTESTANTS.some((contestant) => contestant === name);
 }
 
-/** A new client of the library, on a connection of its own. */
+/** Creates a new client of the library, on its own connection. */
 export async function enter(name: ContestantName, port: number, lockTimeMs: number): Promise<Contestant> {
   return await ENTER[name](await connect(port), lockTimeMs);
 }

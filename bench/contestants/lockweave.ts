@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import type * as Lockweave from "../../runtime";
 import type { Contestant, Enter } from "./contestant";
 
-/** Where another checkout of lockweave stands, built, that is to be measured beside this one. */
+/** The environment variable with the path of another, built checkout of Lockweave to measure beside this one. */
 export const BEFORE = "LOCKWEAVE_BEFORE";
 
 export const enterLockweave: Enter = (redis, lockTimeMs) =>
@@ -15,13 +15,13 @@ export const enterBefore: Enter = (redis, lockTimeMs) => {
   return enterBuilt(checkout, redis, lockTimeMs);
 };
 
-/** The built package by its public functions, as an application uses it. */
+/** Creates a client from the built package through its public functions, as an application does. */
 async function enterBuilt(checkout: string, redis: Redis, lockTimeMs: number): Promise<Contestant> {
   const { configure, withLock, obtain, lockKey, shutdown } = freshRuntime(checkout);
   configure({ redis, woven: false, defaults: { lockTime: `${lockTimeMs}ms`, retryTimes: 100 } });
   return {
     run: (key, section) => withLock(lockKey("bench", key), {}, section),
-    runAndLeave: (key, section) => withLock(lockKey("bench", key), { release: "background" }, section),
+    runWithoutWaiting: (key, section) => withLock(lockKey("bench", key), { release: "background" }, section),
     hold: (key) => obtain(lockKey("bench", key)),
     async close() {
       await shutdown();
@@ -30,7 +30,7 @@ async function enterBuilt(checkout: string, redis: Redis, lockTimeMs: number): P
   };
 }
 
-/** `configure` is for the whole process: several clients in one process load the package as often. */
+/** Loads a new copy of the package. `configure` applies to the whole process, so each client in one process needs its own copy. */
 function freshRuntime(checkout: string): typeof Lockweave {
   const dist = resolve(checkout, "dist/runtime");
   for (const file of Object.keys(require.cache)) {

@@ -2,16 +2,16 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Enter } from "./contestant";
 
-const LOOK_AGAIN_MS = 10;
+const POLL_MS = 10;
 
-/** The yardstick: what one writes by hand when one knows Redis, and has half an hour. */
+/** The baseline: a lock that somebody who knows Redis writes by hand in half an hour. */
 export const enterRaw: Enter = async (redis, lockTimeMs) => {
   const releaseScript = String(await redis.script("LOAD", RELEASE));
   const renewScript = String(await redis.script("LOAD", RENEW));
 
   const acquire = async (key: string): Promise<string> => {
     const token = randomUUID();
-    while ((await redis.set(key, token, "PX", lockTimeMs, "NX")) !== "OK") await pause(LOOK_AGAIN_MS);
+    while ((await redis.set(key, token, "PX", lockTimeMs, "NX")) !== "OK") await pause(POLL_MS);
     return token;
   };
 
@@ -24,7 +24,7 @@ export const enterRaw: Enter = async (redis, lockTimeMs) => {
         await redis.evalsha(releaseScript, 1, key, token);
       }
     },
-    async runAndLeave(key, section) {
+    async runWithoutWaiting(key, section) {
       const token = await acquire(key);
       try {
         await section();
@@ -34,7 +34,7 @@ export const enterRaw: Enter = async (redis, lockTimeMs) => {
     },
     async hold(key) {
       const token = await acquire(key);
-      // As late as the peers dare to.
+      // The same as the latest renewal among the other libraries.
       const renewal = setInterval(
         () => void redis.evalsha(renewScript, 1, key, token, lockTimeMs),
         0.8 * lockTimeMs,

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { holdInside, type Enter } from "./contestant";
 
-/** What is used here of the package, which is installed only when the bench runs. */
+/** The part of the package that is used here. The package is installed only when the benchmark runs. */
 interface RedlockUniversal {
   readonly IoredisAdapter: new (client: Redis) => object;
   readonly createLock: (options: {
@@ -15,7 +15,7 @@ interface RedlockUniversal {
 export const enterRedlockUniversal: Enter = async (redis, lockTimeMs) => {
   const { IoredisAdapter, createLock } = require("redlock-universal") as RedlockUniversal;
   const adapter = new IoredisAdapter(redis);
-  // A lock object has one key for life, so whoever comes with a key makes one.
+  // The key of a lock object is fixed, so each key needs a new object.
   const using = (key: string, section: () => Promise<void>): Promise<void> =>
     createLock({ adapter, key, ttl: lockTimeMs, retryAttempts: Number.MAX_SAFE_INTEGER }).using(section);
   return {

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { holdInside, type Enter } from "./contestant";
 
-/** What is used here of the package, which is installed only when the bench runs. */
+/** The part of the package that is used here. The package is installed only when the benchmark runs. */
 interface RedlockPackage {
   readonly default: new (
     clients: readonly Redis[],

@@ -5,8 +5,8 @@ import { GROWTH_CLIENTS } from "../scenarios/growth";
 import { number } from "./table";
 
 /**
- * The headline figures as one SVG: bars for each contestant, and below them how the cost of waiting grows with
- * the crowd. It has no background, and only colours that can be read on white and on black.
+ * Draws the headline figures as one SVG: bars for each contestant, and below them lines that show how the cost of waiting grows with the
+ * number of clients. It has no background, and its colors are readable on white and on black.
  */
 export function plot(results: Results): string {
   const bars = BAR_PANELS.map(({ title, scenario, figure }, index) => {
@@ -44,7 +44,7 @@ const VALUE_WIDTH = 84;
 const BAR_HEIGHT = 14;
 const BAR_STEP = 21;
 const TITLE_HEIGHT = 42;
-/** A plot is of a whole bench, without an earlier build. */
+/** A plot shows a whole benchmark, which has no earlier build. */
 const PLOTTED = CONTESTANTS.filter((name) => name !== "before");
 const BARS_HEIGHT = TITLE_HEIGHT + PLOTTED.length * BAR_STEP;
 const LINES_WIDTH = PANEL_WIDTH;
@@ -80,16 +80,16 @@ const LINE_PANELS = [
   { title: "n clients want one key: time between two holders, ms", figure: "gap" },
 ] as const;
 
-/** A bar for each contestant; the thin line on it spans the quartiles. What a table shows as a ratio, bars do. */
+/** Draws one bar for each contestant, with a thin line across its quartiles. A figure that a table shows as a ratio is drawn as a ratio. */
 function barPanel(title: string, figure: FigureResult | undefined): string {
   if (figure === undefined) return "";
   const room = PANEL_WIDTH - LABEL_WIDTH - VALUE_WIDTH;
-  const shown = (score: Score): Quartiles => (figure.show === "ratio" ? score.ratio : score.value);
-  const longest = Math.max(...figure.contestants.map((score) => shown(score).high));
+  const quartilesOf = (score: Score): Quartiles => (figure.show === "ratio" ? score.ratio : score.value);
+  const longest = Math.max(...figure.contestants.map((score) => quartilesOf(score).high));
   const length = (value: number): number => Math.max((room * value) / longest, 0);
   const bars = inReportOrder(figure).map((score, index) => {
     const { contestant } = score;
-    const value = shown(score);
+    const value = quartilesOf(score);
     const y = TITLE_HEIGHT + index * BAR_STEP;
     const middle = y + BAR_HEIGHT / 2;
     const whisker = `M${px(LABEL_WIDTH + length(value.low))} ${middle}H${px(LABEL_WIDTH + length(value.high))}`;
@@ -105,7 +105,7 @@ function barPanel(title: string, figure: FigureResult | undefined): string {
   return heading(title, figure) + bars.join("\n");
 }
 
-/** A line for each contestant over the number of clients; both axes are logarithmic. */
+/** Draws one line for each contestant by the number of clients. Both axes are logarithmic. */
 function linePanel(title: string, figures: readonly (FigureResult | undefined)[]): string {
   const [first] = figures;
   if (first === undefined) return "";
@@ -126,7 +126,7 @@ function linePanel(title: string, figures: readonly (FigureResult | undefined)[]
   const ticks = GROWTH_CLIENTS.map((clients, nth) =>
     text(x(nth), down + 18, String(clients), `text-anchor="middle" class="note"`),
   );
-  const labelY = apart(series.map(({ medians }) => y(medians.at(-1) ?? NaN)));
+  const labelY = spread(series.map(({ medians }) => y(medians.at(-1) ?? NaN)));
   const curves = series.map(({ name, medians }, index) => {
     const points = medians.map((value, nth) => `${px(x(nth))},${px(y(value))}`).join(" ");
     const dots = medians.map(
@@ -147,12 +147,12 @@ function linePanel(title: string, figures: readonly (FigureResult | undefined)[]
   return heading(title, first) + [...grid, ...ticks, ...curves].join("\n");
 }
 
-/** Labels that would cover each other move apart, and keep their order. */
-function apart(positions: readonly number[]): number[] {
+/** Moves labels apart that would overlap, and keeps their order. */
+function spread(positions: readonly number[]): number[] {
   const LINE_HEIGHT = 15;
   const moved = [...positions];
   const downwards = positions.map((_, index) => index).toSorted((a, b) => (moved[a] ?? 0) - (moved[b] ?? 0));
-  // From the lowest upwards, so that nobody is pushed out of the panel.
+  // Starts at the lowest label, so that none leaves the panel.
   let limit = LINES_HEIGHT - 26;
   for (const index of downwards.toReversed()) {
     limit = Math.min(moved[index] ?? 0, limit);

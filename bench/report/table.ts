@@ -2,7 +2,7 @@ import { CONTESTANTS, type ContestantName } from "../contestants";
 import type { Quartiles } from "../quantiles";
 import type { FigureResult, Results, Score } from "../results";
 
-/** All figures, as a markdown table that is readable as text: the median, and the quartiles in brackets. */
+/** Formats all figures as a Markdown table that is also readable as text, with medians, and quartiles in parentheses. */
 export function fullTable(results: Results): string {
   return table(results, (figure, score) => {
     if (figure.show === "value") return withQuartiles(score.value, (value) => number(value, figure.unit));
@@ -11,7 +11,7 @@ export function fullTable(results: Results): string {
   });
 }
 
-/** The same with medians only. */
+/** Formats the same table with medians only. */
 export function shortTable(results: Results): string {
   return table(results, (figure, { contestant, value, ratio }) =>
     figure.show === "value" || contestant === "raw"

@@ -1,11 +1,14 @@
 import { judgeOneKey } from "../referee";
 import { openCrew, type Scenario } from "./scenario";
 
-/** What a section is, when nothing is done in it: it gives way to other promises, or to all that waits for its turn. */
+/**
+ * The lengths of an empty section. With 0, it yields to other promises. With the other one, it yields to everything that waits in the event
+ * loop.
+ */
 const NO_TIME = 0;
 const ONE_TURN = 0.001;
 
-/** One process whose callers all want the same key; after its section, each pauses or asks again at once. */
+/** One process whose callers all use the same key. After its section, each caller pauses, or requests the lock again immediately. */
 export const crowd: readonly Scenario<"sections" | "cpu" | "overtakes" | "longestWait">[] = [
   { name: "crowd-with-pauses", sectionMs: NO_TIME, pauseMs: 1, how: "sections of no time, pauses of 1 ms" },
   { name: "crowd", sectionMs: NO_TIME, pauseMs: 0, how: "sections of no time, no pauses" },

@@ -1,7 +1,7 @@
 import { judgeDistinctKeys } from "../referee";
 import { openCrew, type Scenario } from "./scenario";
 
-/** A busy process: many callers at once, and nobody in anybody's way. */
+/** A busy process with many callers at once, none of which blocks another. */
 export const distinctKeys: readonly Scenario<"sections" | "cpu">[] = [64, 1_000].map((callers) => ({
   name: `distinct-${callers}`,
   title: `${callers.toLocaleString("en")} callers, distinct keys`,

@@ -2,7 +2,7 @@ import { judgeDistinctKeys, judgeOneKey } from "../referee";
 import { FLEET_LOOP, FLEET_PROCESSES } from "./fleet";
 import { openCrew, type Scenario } from "./scenario";
 
-/** Redis in another room: the same as one caller and as the fleet, with 1 ms on the way there and back. */
+/** Redis on another machine: the scenarios with one caller and with the fleet, with a delay of 1 ms each way. */
 export const far: readonly [Scenario<"sections">, Scenario<"sections" | "idleGap">] = [
   {
     name: "far-one-caller",

@@ -4,7 +4,7 @@ import { openCrew, type Scenario, type Stage } from "./scenario";
 
 export const FLEET_PROCESSES = 4;
 
-/** For each process. */
+/** The settings for each process. */
 export const FLEET_LOOP = {
   keys: "one",
   callers: 8,
@@ -13,8 +13,8 @@ export const FLEET_LOOP = {
 } as const satisfies Partial<Loop>;
 
 /**
- * Several processes whose callers all want the same key. Who left pauses before it asks again: otherwise the
- * impatient ones would serve themselves over and over, which is what `crowd` shows.
+ * Several processes whose callers all use the same key. A caller pauses after its section. Otherwise, impatient callers would serve
+ * themselves over and over, which the scenario `crowd` shows.
  */
 export const fleet: Scenario<
   "sections" | "commands" | "idleGap" | "longestWait" | "leastToMost" | "overtakes"

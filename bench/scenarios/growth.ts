@@ -7,9 +7,9 @@ const PROCESSES = 4;
 type Clients = (typeof GROWTH_CLIENTS)[number];
 
 /**
- * What a crowd of clients costs. All want the key at the same moment, and each gets it once: so each grant is
- * a hand-off from one client to another, and nobody can look good by serving itself. A client is one
- * connection with one runtime of the library; they are spread over a few processes.
+ * Measures the cost of a crowd of clients. All request the key at the same moment, and each acquires it once. So each grant is a hand-off
+ * between clients, and no client looks good by serving itself. A client is one connection with one runtime of the library. The clients are
+ * spread over a few processes.
  */
 export const growth: Scenario<`commands${Clients}` | `gap${Clients}`> = {
   name: "growth",
@@ -29,12 +29,12 @@ export const growth: Scenario<`commands${Clients}` | `gap${Clients}`> = {
     await using crew = new Crew(contestant, PROCESSES);
     for (const clients of GROWTH_CLIENTS) {
       await crew.open({ port: redis, clients, lockTimeMs: LOCK_TIME_MS });
-      await relay(crew, 0); // Each client has its own code of the library, none of which has waited yet.
+      await relay(crew, 0); // A warm-up: each client has its own copy of the library's code, which has not waited yet.
       const timed = await relay(crew, 0.4 * durationMs);
       figures[`gap${clients}`] = timed.reduce((sum, { idleGapMs }) => sum + idleGapMs, 0) / timed.length;
 
       await crew.open({ port: counting.port, clients, lockTimeMs: LOCK_TIME_MS });
-      await relay(crew, 0); // The clients' connections, and what they send once, are not counted.
+      await relay(crew, 0); // Connecting the clients, and the commands that they send only once, are not counted.
       const before = counting.commands;
       const counted = await relay(crew, 0.2 * durationMs);
       const handOffs = counted.reduce((sum, { sections }) => sum + sections, 0);
@@ -44,7 +44,7 @@ export const growth: Scenario<`commands${Clients}` | `gap${Clients}`> = {
   },
 };
 
-/** All clients ask at once, and each gets it once; over and over, until the time is over. */
+/** Lets all clients request the key at once, and acquire it once each. Repeats that until the time is over. */
 async function relay(crew: Crew, durationMs: number): Promise<Judgement[]> {
   const judgements: Judgement[] = [];
   const end = performance.now() + durationMs;

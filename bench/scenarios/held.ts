@@ -3,8 +3,8 @@ import { Crew } from "../crew";
 import { LOCK_TIME_MS, type Scenario } from "./scenario";
 
 /**
- * A process that holds many locks for long. For one lock time from when all are held, what it sends is
- * counted; afterwards the keys must still be there, so that what was sent did renew them.
+ * A process that holds many locks for a long time. Counts the commands that it sends during one lock time after all locks are held.
+ * Afterwards the keys must still exist, which shows that the commands renewed them.
  */
 export const held: Scenario<"renewals" | "heap"> = {
   name: "held",

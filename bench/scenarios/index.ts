@@ -9,7 +9,7 @@ import { steady } from "./steady";
 import { waiters } from "./waiters";
 import type { Scenario } from "./scenario";
 
-/** In the order in which they are played and told. */
+/** The scenarios in the order in which they are played and reported. */
 export const SCENARIOS: readonly Scenario[] = [
   oneCaller,
   oneCallerThatLeaves,

@@ -1,11 +1,11 @@
 import { judgeDistinctKeys } from "../referee";
 import { openCrew, type Scenario, type Stage } from "./scenario";
 
-/** The plain cost of a lock: nobody else wants it, and nobody else is there. */
+/** The bare cost of a lock, without any other caller. */
 export const oneCaller: Scenario<"sections" | "commands"> = {
   name: "one-caller",
   title: "1 caller, distinct keys",
-  plays: 3, // Nothing hides how long this machine takes to wake up, which varies.
+  plays: 3, // Several plays, because the time in which this machine wakes up varies, and no other callers hide it.
   figures: {
     sections: { title: "sections/s", unit: "/s", better: "more", show: "ratio" },
     commands: { title: "commands per section", unit: "", better: "less", show: "value" },
@@ -15,7 +15,7 @@ export const oneCaller: Scenario<"sections" | "commands"> = {
   },
 };
 
-/** What a caller need not wait for, it does not: what the store then says of a lost lock, nobody is told. */
+/** The caller does not wait for the reply to the release. So it never learns of a loss that only this reply would show. */
 export const oneCallerThatLeaves: Scenario<"sections"> = {
   name: "one-caller-leaves",
   title: "1 caller, distinct keys, release not awaited (nor the store's word on a loss)",
@@ -35,7 +35,7 @@ async function sectionsPerSecond(stage: Stage, leaves = false): Promise<number> 
   return judgeDistinctKeys(await crew.loop({ ...LOOP, leaves, settlingMs, durationMs })).sectionsPerSecond;
 }
 
-/** To the end, so that no section is counted in part. */
+/** Runs to the end, so that no section is counted in part. */
 async function commandsPerSection(stage: Stage): Promise<number> {
   const { counting } = stage;
   await using crew = await openCrew(stage, 1, counting.port);

@@ -2,50 +2,53 @@ import type { ContestantName } from "../contestants";
 import { Crew } from "../crew";
 import type { Wire } from "../wire";
 
-/** One situation in which all contestants are measured. */
+/** A situation in which all contestants are measured. */
 export interface Scenario<FigureName extends string = string> {
-  /** For `--only`. */
+  /** The name for `--only`. */
   readonly name: string;
   readonly title: string;
   readonly figures: Readonly<Record<FigureName, Figure>>;
-  /** Nothing in it depends on how fast anything is: all contestants play it at once. */
+  /** Whether all contestants may play it at once, because none of its results depends on speed. */
   readonly atOnce?: boolean;
-  /** How often all contestants play it by turns in one round, which counts the mean: once, unless it is easily disturbed. */
+  /**
+   * How often all contestants play it in one round, whose result is the mean. The default is once. Scenarios that are easily disturbed need
+   * more.
+   */
   readonly plays?: number;
-  /** Those who can play it, if not all can. */
+  /** The contestants that can play it. The default is all. */
   readonly players?: readonly ContestantName[];
   play(stage: Stage): Promise<Readonly<Record<FigureName, number>>>;
 }
 
-/** A number that a scenario tells of a contestant. */
+/** A number that a scenario measures for a contestant. */
 export interface Figure {
   readonly title: string;
   readonly unit: string;
   readonly better: "more" | "less";
-  /** How a table shows it: as it is, or as a multiple of raw's. */
+  /** How a table shows it: as a value, or as a multiple of raw's value. */
   readonly show: "value" | "ratio";
 }
 
-/** What a scenario finds there for one contestant. */
+/** The environment of a scenario for one contestant. */
 export interface Stage {
   readonly contestant: ContestantName;
   /** The port of Redis itself. */
   readonly redis: number;
-  /** The port of Redis, by a way on which what clients send is counted. */
+  /** A proxy to Redis that counts the commands of clients. */
   readonly counting: Wire;
-  /** The port of Redis, by a way on which bytes travel for 1 ms, each way. */
+  /** A proxy to Redis that delays bytes by 1 ms each way. */
   readonly far: Wire;
-  /** A run of so long, with this time to settle, is the usual; `--quick` shortens it. */
+  /** The usual time to settle, and the usual length of a run. `--quick` shortens both. */
   readonly settlingMs: number;
   readonly durationMs: number;
   readonly quick: boolean;
-  /** How many of these keys Redis has. */
+  /** Returns how many keys in Redis match the pattern. */
   countKeys(pattern: string): Promise<number>;
 }
 
 export const LOCK_TIME_MS = 10_000;
 
-/** New processes for the contestant, with a client each. */
+/** Starts new processes for the contestant, with one client each. */
 export async function openCrew({ contestant, redis }: Stage, processes: number, port = redis): Promise<Crew> {
   const crew = new Crew(contestant, processes);
   try {

@@ -5,8 +5,8 @@ import { openCrew, type Scenario } from "./scenario";
 const LOOP = { keys: "one", callers: 1, sectionMs: 1.2, pauseMs: 0 } as const satisfies Partial<Loop>;
 
 /**
- * Processes with one caller each, which asks again at once: each grant is a hand-off to another process, and the machine has to
- * let that one run. Of many, more want to run than it has cores.
+ * Processes with one caller each, which requests the lock again immediately. Each grant is a hand-off to another process, which the machine
+ * has to schedule. With 32 processes, more want to run than it has cores.
  */
 export const steady: readonly Scenario<"sections" | "commands" | "longestWait" | "leastToMost">[] = [
   2, 32,

@@ -2,11 +2,11 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Crew } from "../crew";
 import { LOCK_TIME_MS, type Scenario } from "./scenario";
 
-const LOOKED_AT_FOR_MS = 5_000;
+const MEASURED_MS = 5_000;
 
 /**
- * A process that waits for many keys which another one holds for long: what it sends meanwhile, and what a call that waits adds to its
- * heap. Who looks again each 10 ms for each of them is not among the players: it would be a million commands a second.
+ * A process that waits for many keys which another process holds for a long time. Counts the commands that it sends meanwhile, and the heap
+ * that a waiting call adds. A contestant that polls every key each 10 ms does not play, because that would be a million commands a second.
  */
 export const waiters: Scenario<"commands" | "heap"> = {
   name: "waiters",
@@ -26,9 +26,9 @@ export const waiters: Scenario<"commands" | "heap"> = {
     await crew.open({ port: counting.port, clients: 1, lockTimeMs: LOCK_TIME_MS });
     const [record] = await crew.wait(holding);
     const before = counting.commands;
-    await pause(LOOKED_AT_FOR_MS);
+    await pause(MEASURED_MS);
     return {
-      commands: (counting.commands - before) / (LOOKED_AT_FOR_MS / 1_000),
+      commands: (counting.commands - before) / (MEASURED_MS / 1_000),
       heap: record?.heapPerLockBytes ?? NaN,
     };
   },

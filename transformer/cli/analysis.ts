@@ -3,15 +3,15 @@ import { placeIn, type Place } from "../verify/place";
 import type { Project } from "../verify/project";
 import { onceEach, type ProblemRow } from "./tags";
 
-/** What a rule has found, with the places that prove it. */
+/** A finding of a rule, with the places that prove it. */
 export interface FindingRow extends ProblemRow {
   readonly proof: readonly Place[];
 }
 
-/** A call of which nobody knows what it runs. */
+/** A call whose target is unknown. */
 interface UnfollowedRow extends Place {
   readonly call: string;
-  /** A function of which only the value at run time is known, or a callback that is given to code outside of the program. */
+  /** `dynamic`: the function is known only at run time. `callback`: the program passes a callback to code outside of it. */
   readonly why: "dynamic" | "callback";
 }
 
@@ -19,11 +19,11 @@ export interface AnalysisRows {
   readonly certain: readonly FindingRow[];
   readonly likely: readonly FindingRow[];
   readonly unfollowed: readonly UnfollowedRow[];
-  /** The projects of which nothing is known, since there is no type checker to ask. */
+  /** The projects that were not analyzed, because no type checker is available for them. */
   readonly left: readonly Project[];
 }
 
-/** What the tagged functions of each project do to each other. */
+/** Analyzes how the tagged functions of each project affect each other. */
 export function analysisRows(projects: readonly Project[]): AnalysisRows {
   const left: Project[] = [];
   const findings: Finding[] = [];

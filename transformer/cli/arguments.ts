@@ -7,7 +7,7 @@ export type Command =
   | {
       readonly name: "top" | "tail" | "inspect" | "release";
       readonly urls: readonly string[];
-      /** Of a lock. */
+      /** The key of a lock. */
       readonly key: string;
       readonly match: string;
       readonly prefix: string;
@@ -20,7 +20,7 @@ export type Command =
       readonly urls: readonly string[];
       readonly match: string;
       readonly prefix: string;
-      /** 0: any that is free. */
+      /** 0 means any free port. */
       readonly port: number;
     }
   | { readonly name: "init"; readonly isAgreed: boolean }
@@ -37,7 +37,7 @@ export type Command =
 
 interface OfProject {
   readonly project: string | undefined;
-  /** The TypeScript that compiles the project: a package, or a path. */
+  /** The TypeScript that compiles the project, as a package name or a path. */
   readonly typescript: string | undefined;
 }
 
@@ -113,13 +113,17 @@ const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
   release: ["redis", "prefix", "now", "yes"],
 };
 
-/** @throws {UsageError} */
+/**
+ * Parses the command line.
+ *
+ * @throws {UsageError} if the command or an option is wrong
+ */
 export function parseCommand(args: readonly string[]): Command {
   const { tokens } = parseArgs({
     args: [...args],
     options: OPTIONS,
     allowPositionals: true,
-    strict: false, // Our own messages name the nearest option.
+    strict: false, // Our own messages suggest the nearest option.
     tokens: true,
   });
   const given = new Map<OptionName, string[]>();
@@ -181,7 +185,7 @@ function commandOf(
     return { name, project, typescript, wanted };
   }
   const [stray] = rest;
-  // More paths behind `--output`: a shell has put them there for a glob without quotes.
+  // With `--output`, more paths come from a shell that expanded a glob without quotes.
   if (stray !== undefined && outputs.length === 0) throw new UsageError(`Did not expect \`${stray}\`.`);
   if (name === "init") return { name, isAgreed: given.has("yes") };
   if (name === "build") return { name, project, typescript, watch: given.has("watch") };

@@ -19,14 +19,14 @@ function opened(config: string, open: (config: string) => Project[]): Project[] 
   }
 }
 
-/** Finds each tsconfig between the tagged files and the project's own, and those that scripts name. */
+/** Finds each tsconfig between the tagged files and the project's own, and those that the scripts name. */
 function configsNear({ config, files }: Project): string[] {
-  const home = dirname(config);
-  const directories = new Set([home]);
+  const root = dirname(config);
+  const directories = new Set([root]);
   for (const { source } of files) {
     for (
       let dir = dirname(resolve(source.fileName));
-      !relative(home, dir).startsWith("..");
+      !relative(root, dir).startsWith("..");
       dir = dirname(dir)
     ) {
       if (directories.has(dir)) break;
@@ -34,10 +34,10 @@ function configsNear({ config, files }: Project): string[] {
     }
   }
   const found = [...directories].flatMap((dir) => configsIn(dir));
-  return [...new Set([...found, ...configsNamedIn(home)])].filter((path) => path !== config).toSorted();
+  return [...new Set([...found, ...configsNamedIn(root)])].filter((path) => path !== config).toSorted();
 }
 
-/** `tsconfig.json`, `tsconfig.build.json`, `tsconfig-esm.json` */
+/** Matches `tsconfig.json`, `tsconfig.build.json`, and `tsconfig-esm.json`. */
 const CONFIG = /^tsconfig(?:[.-].+)?\.json$/;
 
 function configsIn(dir: string): string[] {
@@ -47,7 +47,7 @@ function configsIn(dir: string): string[] {
     .map((name) => join(dir, name));
 }
 
-/** Returns what the scripts of package.json and the configuration of NestJS name. */
+/** Returns the tsconfig files that the scripts of package.json and the NestJS configuration name. */
 function configsNamedIn(dir: string): string[] {
   const scripts = textOf(join(dir, "package.json")).replaceAll(String.raw`\\`, "/");
   const named = [
@@ -66,14 +66,14 @@ function configsNamedIn(dir: string): string[] {
     );
 }
 
-/** `-p build.json`, `--project \"build.json\"`, `-b --force a.json b.json`, up to the end of the command */
+/** Matches `-p build.json`, `--project \"build.json\"`, and `-b --force a.json b.json`, up to the end of the command. */
 const PROJECT_OPTION = /\s(?:-p|--project|-b|--build)(?=[\s=])((?:[\s='\w./@-]|\\")+)/g;
 
 function textOf(file: string): string {
   return existsSync(file) ? readFileSync(file, "utf8") : "";
 }
 
-/** Returns the names of the projects, as `-p` takes them. */
+/** Formats the paths of the projects for a message, as `-p` accepts them. */
 export function namesOf(projects: readonly Project[], cwd: string): string {
   return projects.map(({ config }) => `\`${shortPath(config, cwd)}\``).join(", ");
 }

@@ -10,10 +10,10 @@ import { compilingFor } from "./typescript";
 import { watchSources, type Run } from "./watch";
 
 /**
- * Compiles the project, behind those that it references, and says what the compiler would say.
+ * Compiles the project after the projects that it references, and prints what the compiler prints.
  *
  * @returns the exit code
- * @throws {UsageError} when there is no compiler
+ * @throws {UsageError} if no compiler is installed
  */
 export function build(
   config: string,
@@ -52,8 +52,8 @@ function buildOne(compiler: NativeCompiler, config: string, cwd: string): Result
     return { code, errors: said.length, sources };
   } catch (error) {
     if (!(error instanceof NoProjectError)) throw error;
-    print(...error.said.map((one) => block(printed(one, cwd))));
+    print(...error.diagnostics.map((one) => block(printed(one, cwd))));
     if (error.message !== "") print(safe`${error.message}`);
-    return { code: 1, errors: Math.max(1, error.said.length), sources: [config] };
+    return { code: 1, errors: Math.max(1, error.diagnostics.length), sources: [config] };
   }
 }

@@ -31,7 +31,7 @@ interface Options {
  * Checks that the output holds the lock of every tag.
  *
  * @returns the exit code
- * @throws {UsageError} when there is nothing to check
+ * @throws {UsageError} if there is nothing to check
  */
 export function check({ project: named, outputs, json, typescript }: Options, cwd: string): number {
   const opened = new Map<string | undefined, Project[]>();
@@ -51,8 +51,8 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
   const others = (): OtherBuilds => (isExact || builds === undefined ? search() : builds);
   const output = builds?.silent !== undefined ? undefined : outputOf(projects, outputs, builds, cwd);
   const unprovedFiles = new Set(output?.unproved.map(({ file }) => file));
-  // If `tspc` has written the locks of a project, it has also checked the types in the tags. It may never have seen the
-  // sources of a bundle, or the files that a build leaves out. With `noEmitOnError`, a type error is why a lock is missing.
+  // If `tspc` has written the locks of a project, it has also checked the types in the tags. It may never have seen the sources of a
+  // bundle, or the files that a build leaves out. With `noEmitOnError`, a type error is why a lock is missing.
   const byTspc = projects.filter(
     (project) =>
       !isBundled &&
@@ -114,13 +114,13 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
       ...advice.map((cure) => cyan(`-> ${cure}`)),
     );
     if (isProved) {
-      const said = [
-        output === undefined ? notLooked(tags) : proved(tags, builds, cwd),
+      const sentences = [
+        output === undefined ? onlyTagsChecked(tags) : proved(tags, builds, cwd),
         aboutTests(builds),
         aboutTypes(projects, byTspc, cwd),
         aboutCalls(analysis),
       ];
-      print(safe`${said.filter((sentence) => sentence !== "").join(" ")}`);
+      print(safe`${sentences.filter((sentence) => sentence !== "").join(" ")}`);
     }
   }
   return isProved ? 0 : 1;
@@ -154,7 +154,7 @@ function withoutOutput(project: Project, { builders, unbuilt }: OtherBuilds, cwd
 
 type OtherBuilds = Pick<CheckedBuilds, "builders" | "unbuilt">;
 
-/** Says which other tsconfig to name with `-p`. */
+/** Returns advice on which other tsconfig to name with `-p`. */
 function aboutOtherProjects(
   { unproved, builders, writers }: CheckedBuilds,
   find: () => OtherBuilds,
@@ -185,7 +185,7 @@ function proved(tags: number, builds: CheckedBuilds | undefined, cwd: string): s
   return `${locks} in the output${builders.length === 0 ? "" : ` of ${namesOf(builders, cwd)}`}.`;
 }
 
-function notLooked(tags: number): string {
+function onlyTagsChecked(tags: number): string {
   const right = tags === 1 ? "The only tag is valid." : `All ${tags} tags are valid.`;
   return `${right} No output was checked. If you build this project, name the output with \`--output\`.`;
 }

@@ -1,19 +1,19 @@
-/** Controls, formats that nobody sees (directions of text, joiners, tags), separators of lines, and halves of characters. */
+/** Control characters, invisible formatting characters (text direction, joiners, tags), line separators, and lone surrogates. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
-/** Escapes what would move the cursor, break the line, or not be seen, as in code: `\u001b`. */
+/** Escapes characters that would move the cursor, break the line, or be invisible, as in code: `\u001b`. */
 export function onOneLine(text: string): string {
   return text.replaceAll(UNSEEN, inCode);
 }
 
-/** The same for text of several lines, such as source code. Line breaks and tabs stay. */
+/** Does the same for text of several lines, such as source code, and keeps line breaks and tabs. */
 export function onItsLines(text: string): string {
   return text
     .replaceAll("\r\n", "\n")
     .replaceAll(UNSEEN, (found) => (/[\n\t]/.test(found) ? found : inCode(found)));
 }
 
-/** JSON that says the same. Its strings hold whatever is escaped here, and nothing else does. */
+/** Returns equivalent JSON with these characters escaped. Only its strings can contain them, except for the line breaks between values. */
 export function inJson(json: string): string {
   return json.replaceAll(UNSEEN, (found) => (found === "\n" ? found : inCode(found)));
 }

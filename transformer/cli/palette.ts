@@ -8,7 +8,7 @@ const painted =
   (text) =>
     `\u001B[${begin}m${text}\u001B[${end}m`;
 
-/** Returns colors if a person looks. `NO_COLOR` and `FORCE_COLOR` decide otherwise, as in other tools. */
+/** Returns colors if the stream is a terminal. `NO_COLOR` and `FORCE_COLOR` override that, as in other tools. */
 export function palette(
   stream: { readonly isTTY?: boolean },
   { NO_COLOR: never, FORCE_COLOR: always, TERM: terminal }: Readonly<Record<string, string | undefined>>,

@@ -3,8 +3,8 @@ import { redacted } from "../../runtime/format-value";
 import { inJson, onItsLines, onOneLine } from "./escape";
 import { palette, type Style } from "./palette";
 
-// Everything that the command line prints goes through this file. Keys, tags, values and errors may come from anybody: here
-// they lose what would control the terminal, and the credentials of URLs. The types allow no other way to print.
+// All output of the command line goes through this file. Keys, tags, values, and errors may come from anyone. So this file removes terminal
+// control characters and the credentials of URLs. The types allow no other way to print.
 
 interface Piece {
   readonly text: string;
@@ -27,13 +27,13 @@ class SafeText {
   }
 }
 
-/** Text that is safe to print. Only the functions of this file make it. */
+/** Text that is safe to print. Only the functions of this file create it. */
 export type { SafeText };
 
-/** What may stand in a {@link safe} text. Strings are escaped. */
+/** The values that a {@link safe} template accepts. Strings are escaped. */
 export type Value = string | number | SafeText;
 
-/** Makes safe text of a template. What it inserts is escaped onto one line. */
+/** Creates safe text from a template. Inserted strings are escaped onto one line. */
 export function safe(literals: TemplateStringsArray, ...values: readonly Value[]): SafeText {
   return new SafeText(
     literals.flatMap((literal, index) => {
@@ -43,7 +43,7 @@ export function safe(literals: TemplateStringsArray, ...values: readonly Value[]
   );
 }
 
-/** Text of several lines, such as source code or the output of a program. Its lines stay. */
+/** Creates safe text of several lines, such as source code or the output of a program, and keeps its line breaks. */
 export function block(text: string): SafeText {
   return new SafeText([{ text: onItsLines(redacted(text)) }]);
 }
@@ -60,7 +60,7 @@ export const bold = (value: Value): SafeText => styled("bold", value);
 export const red = (value: Value): SafeText => styled("red", value);
 export const cyan = (value: Value): SafeText => styled("cyan", value);
 
-/** Fills the text up to the width with blanks. */
+/** Pads the text with spaces up to the width. */
 export function padded(value: Value, width: number): SafeText {
   const text = safe`${value}`;
   return joined([text, " ".repeat(Math.max(0, width - text.length))]);
@@ -77,24 +77,24 @@ function piecesOf(value: Value): readonly Piece[] {
 
 // ---- printing -------------------------------------------------------------------------------------------
 
-/** Prints each text on a line of its own. */
+/** Prints each text on its own line. */
 export function print(...lines: readonly SafeText[]): void {
   write(process.stdout, lines);
 }
 
-/** Prints each text on a line of its own to the error stream. */
+/** Prints each text on its own line to the error stream. */
 export function printError(...lines: readonly SafeText[]): void {
   write(process.stderr, lines);
 }
 
-/** Prints a value for programs. Its strings stay what they are: JSON has escapes of its own. */
+/** Prints a value as JSON for programs. Strings are not redacted, and JSON escapes them itself. */
 export function printJson(value: unknown, indent?: number): void {
   process.stdout.write(`${inJson(JSON.stringify(value, undefined, indent))}\n`);
 }
 
 const CLEAR = "\u001B[2J\u001B[H";
 
-/** Replaces what the terminal shows. */
+/** Clears the terminal and prints the lines. */
 export function printScreen(...lines: readonly SafeText[]): void {
   process.stdout.write(CLEAR);
   print(...lines);
@@ -111,14 +111,14 @@ function write(stream: NodeJS.WriteStream, lines: readonly SafeText[]): void {
 
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(); // The reader has read enough, as `head` does.
+    if (error.code === "EPIPE") process.exit(); // The reader closed the pipe early, as `head` does.
     throw error;
   });
 }
 
 // ---- the terminal ---------------------------------------------------------------------------------------
 
-/** Whether a person looks at the output. */
+/** Whether standard output is a terminal. */
 export function isTerminal(): boolean {
   return process.stdout.isTTY;
 }
@@ -128,15 +128,15 @@ export function terminalSize(): { readonly columns: number; readonly rows: numbe
   return { columns, rows };
 }
 
-/** Whether a person at the terminal says yes. */
-export async function agrees(question: SafeText): Promise<boolean> {
+/** Asks the user at the terminal. Returns `false` if there is no terminal. */
+export async function confirms(question: SafeText): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  const asked = question.pieces.map(({ text }) => text).join("");
-  const answer = await terminal.question(`${asked} [y/N] `);
+  const prompt = question.pieces.map(({ text }) => text).join("");
+  const answer = await terminal.question(`${prompt} [y/N] `);
   terminal.close();
   return /^y(?:es)?$/i.test(answer.trim());
 }
 
-/** The exit code if nobody said yes, so that nothing was changed. */
+/** The exit code if the user did not agree, so that nothing was changed. */
 export const NOT_AGREED = 3;

@@ -26,16 +26,16 @@ import { sourcesUnder, uncheckedProject, usualOptions } from "./unconfigured";
 import { isOfTag, mayNeedWeave, weave } from "../weave/weave";
 
 interface Choice {
-  /** The TypeScript that compiles the project: a package, or a path. */
+  /** The TypeScript that compiles the project, as a package name or a path. */
   readonly typescript?: string | undefined;
-  /** Whether TypeScript's JavaScript API is preferred, although TypeScript 7 compiles the project. */
+  /** Whether to prefer TypeScript's JavaScript API, even if TypeScript 7 compiles the project. */
   readonly prefersApi?: boolean;
 }
 
 /**
- * The project, and those that it references; without a tsconfig.json, the sources of the directory.
+ * Opens the project and the projects that it references. Without a tsconfig.json, opens the sources of the directory.
  *
- * @throws {UsageError} when there is no such project, or no compiler for it
+ * @throws {UsageError} if there is no such project, or no compiler for it
  */
 export function openProjects(path: string | undefined, cwd: string, choice: Choice = {}): Project[] {
   const config = path === undefined ? nearestConfig(cwd) : configFile(path, cwd);
@@ -80,12 +80,15 @@ function openNativeProjects(
     );
   } catch (error) {
     if (!(error instanceof NoProjectError)) throw error;
-    const [first] = error.said;
+    const [first] = error.diagnostics;
     throw new UsageError(`${config}: ${first?.message ?? error.message}`);
   }
 }
 
-/** Nothing is known if only the other TypeScript understands the tsconfig.json. */
+/**
+ * Analyzes the project with the JavaScript API. Returns `undefined` if that TypeScript does not understand the tsconfig.json, which was
+ * written for another version.
+ */
 function analysisWith(api: Compiler | undefined, config: string): Analysis | undefined {
   if (api === undefined) return undefined;
   try {
@@ -97,20 +100,24 @@ function analysisWith(api: Compiler | undefined, config: string): Analysis | und
 }
 
 function openUnconfigured(cwd: string, { typescript }: Choice): Project {
-  const config = join(cwd, "tsconfig.json"); // Where it would be.
+  const config = join(cwd, "tsconfig.json"); // The file does not exist. This is where it would be.
   const fileNames = sourcesUnder(cwd);
   const { installed, isChosen } = compilingFor(config, typescript, cwd);
   const ts = isChosen ? apiFor(config, installed) : (apiNear(config) ?? apiNear(__filename));
   if (ts === undefined) return uncheckedProject(parser(), config, fileNames);
   return {
     ...projectOf(ts, config, { fileNames, options: usualOptions(ts), errors: [] }, "another"),
-    unlockedSources: () => [], // Nobody knows what runs them.
+    unlockedSources: () => [], // It is unknown what runs these sources.
   };
 }
 
 // ---- the tsconfig.json ---------------------------------------------------------------------------------------
 
-/** @throws {UsageError} when there is none */
+/**
+ * Returns the path of the tsconfig.json.
+ *
+ * @throws {UsageError} if it does not exist
+ */
 export function configFile(path: string | undefined, cwd: string): string {
   if (path === undefined) {
     const found = nearestConfig(cwd);
@@ -123,7 +130,7 @@ export function configFile(path: string | undefined, cwd: string): string {
   return config;
 }
 
-/** Whether the path names a tsconfig.json itself, and not its directory. */
+/** Whether the path names a file, and not a directory with a tsconfig.json. */
 export function namesFile(path: string, cwd: string): boolean {
   return isFile(resolve(cwd, path));
 }
@@ -141,14 +148,14 @@ function isFile(path: string): boolean {
 }
 
 function parseConfig(ts: Compiler, config: string): TS.ParsedCommandLine {
-  const complain = (diagnostic: TS.Diagnostic): never => {
+  const fail = (diagnostic: TS.Diagnostic): never => {
     throw new UsageError(`${config}: ${ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n")}`);
   };
-  const host = { ...ts.sys, onUnRecoverableConfigFileDiagnostic: complain };
+  const host = { ...ts.sys, onUnRecoverableConfigFileDiagnostic: fail };
   const parsed = ts.getParsedCommandLineOfConfigFile(config, {}, host);
   if (parsed === undefined) throw new UsageError(`${config} cannot be read.`);
   for (const found of ts.getConfigFileParsingDiagnostics(parsed)) {
-    if (found.category === ts.DiagnosticCategory.Error) complain(found);
+    if (found.category === ts.DiagnosticCategory.Error) fail(found);
   }
   return parsed;
 }
@@ -188,12 +195,12 @@ function projectOf(
       return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
     });
   const files = taggedIn(own);
-  let ofPackages: readonly TaggedFile[] | undefined;
-  const linked = (): readonly TaggedFile[] => (ofPackages ??= taggedIn(linkedSources(program)));
+  let linkedFiles: readonly TaggedFile[] | undefined;
+  const linked = (): readonly TaggedFile[] => (linkedFiles ??= taggedIn(linkedSources(program)));
   const wovenOf = (unwoven: TS.Program): TS.Program => wovenProgram(unwoven, undefined, entry, { ts }).woven;
   let wovenOwn: TS.Program | undefined;
   let wovenWhole: TS.Program | undefined;
-  // As files of its own, they are emitted, too: a bundler does not ask whose they are.
+  // Adds the linked sources as root files, so that TypeScript emits them, too. A bundler includes them like the project's own files.
   const withLinked = (): TS.Program =>
     create(emitOptions(config, options), { also: linked().map(({ source }) => source.fileName) });
   const emitWoven = (file: TaggedFile): ReadonlyMap<string, string> => {
@@ -217,7 +224,7 @@ function projectOf(
     const settings = { ...options, noEmit: true };
     return errorsOf(ts, create(settings, { host: hostWith(ts, settings, texts) }));
   };
-  // What references make is checked as a project of its own.
+  // Referenced projects are not included here, because they are checked as projects of their own.
   const unlocked = (): readonly PlacedProblem[] => unlockedDependencies(ts, program);
   let whole: TS.Program | undefined;
   const withTypes = (): TS.Program => (whole ??= create({ ...options, noEmit: true }));
@@ -281,7 +288,7 @@ function errorsOf(ts: Compiler, program: TS.Program): PlacedProblem[] {
     });
 }
 
-/** So that JavaScript is emitted, and nothing else, to where the project's own build puts it. */
+/** Returns options that emit only JavaScript, and write it to the same paths as the project's own build. */
 function emitOptions(config: string, options: TS.CompilerOptions): TS.CompilerOptions {
   const { tsBuildInfoFile: _, ...rest } = options;
   const isComposite = options.composite === true;
@@ -296,9 +303,9 @@ function emitOptions(config: string, options: TS.CompilerOptions): TS.CompilerOp
     inlineSourceMap: false,
     noEmit: false,
     noEmitOnError: false,
-    noLib: true, // No code depends on the library's types, and they take half of the time.
+    noLib: true, // The emitted code does not depend on the library's types, and they take half of the time.
     sourceMap: false,
-    suppressOutputPathCheck: true, // Without `outDir`, JavaScript would be its own output.
+    suppressOutputPathCheck: true, // Without `outDir`, a JavaScript file would be its own output.
   };
 }
 

@@ -4,7 +4,7 @@ import type { Project } from "../verify/project";
 import { block, bold, red, safe, type SafeText } from "./printer";
 import type { ProblemRow } from "./tags";
 
-/** A tag whose lock is not proved has no code: the tag itself is right. */
+/** A row of a report. A tag whose lock is not proved has no code, because the tag itself is valid. */
 export type Row = Partial<Place> & Pick<ProblemRow, "message"> & { readonly code?: string };
 
 export function problemLine(row: Row, cwd: string): SafeText {
@@ -25,11 +25,11 @@ function messageText({ code, message }: Row): SafeText {
   return code === undefined ? block(message) : safe`${code}: ${block(message)}`;
 }
 
-/** Says which files are the sources if there is no tsconfig.json. */
+/** Reports which files are the sources if there is no tsconfig.json. */
 export function aboutSources(projects: readonly Project[]): SafeText[] {
   const [project] = projects;
   if (project?.builder !== "another") return [];
-  const count = project.sources.length - 1; // Without the place of tsconfig.json.
+  const count = project.sources.length - 1; // The tsconfig.json in the list does not exist.
   return [
     safe`There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, but for node_modules, dist, build, out and coverage.`,
   ];

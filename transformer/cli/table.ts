@@ -1,6 +1,6 @@
 import { joined, padded, safe, type SafeText, type Value } from "./printer";
 
-/** The lines of a table, the header first. Each column is as wide as its widest cell. */
+/** Returns the lines of a table, the header first. Each column is as wide as its widest cell. */
 export function table(header: readonly string[], rows: readonly (readonly Value[])[]): SafeText[] {
   const lines = [header, ...rows].map((line) => line.map((cell) => safe`${cell}`));
   const widths = lines.reduce<number[]>(

@@ -10,12 +10,12 @@ import { placeIn, placeOf, type Place } from "../verify/place";
 import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
 import type { WovenSite } from "../weave/weave";
 
-/** A tag, as `lockweave list` tells it. */
+/** A tag in the output of `lockweave list`. */
 export interface TagRow extends Place {
   readonly function: string;
-  /** `LOCK_payOrder_{orderNo}` */
+  /** A pattern such as `LOCK_payOrder_{orderNo}`. */
   readonly key: string;
-  /** What the tag and the project's defaults say; for all else the runtime's defaults hold. */
+  /** The options from the tag and from the project's defaults. All other options have the runtime's defaults. */
   readonly options: Readonly<Record<string, unknown>>;
 }
 
@@ -24,7 +24,7 @@ export interface ProblemRow extends Partial<Place> {
   readonly message: string;
 }
 
-/** Every tag of the projects once, and all that is wrong with them. */
+/** Returns every tag of the projects once, and all problems. */
 export function tagsOf(projects: readonly Project[]): { tags: TagRow[]; problems: ProblemRow[] } {
   const tags = projects.flatMap(({ files }) =>
     files.flatMap((file) => file.sites.map((site) => rowOf(file, site))),
@@ -42,7 +42,7 @@ export function problemsOf(projects: readonly Project[]): ProblemRow[] {
   return onceEach(rows);
 }
 
-/** What is likely to be a mistake. */
+/** Returns warnings about likely mistakes in tags. */
 export function warningsOf(projects: readonly Project[]): ProblemRow[] {
   const files = projects.flatMap((project) => project.files);
   return onceEach(
@@ -52,18 +52,18 @@ export function warningsOf(projects: readonly Project[]): ProblemRow[] {
   );
 }
 
-/** Tags that name a store which no source gives to `configure()`, as far as the sources say what they give. */
+/** Reports tags that name a store that no source passes to `configure()`. Reports nothing if a call cannot be analyzed. */
 export function storeWarnings(projects: readonly Project[]): ProblemRow[] {
-  const given = storesGiven(projects);
-  if (given === undefined) return [];
-  const names = [DEFAULT_STORE, ...given];
-  const there = names.map((name) => `\`${name}\``).join(", ");
+  const configured = configuredNames(projects);
+  if (configured === undefined) return [];
+  const names = [DEFAULT_STORE, ...configured];
+  const known = names.map((name) => `\`${name}\``).join(", ");
   return onceEach(
     projects.flatMap(({ files }) =>
       files.flatMap((file) =>
         file.sites.flatMap(({ start, plan: { store } }) => {
           if (store === undefined || names.includes(store)) return [];
-          const { code, message } = problem("unknownStore", { start, end: start }, store, there);
+          const { code, message } = problem("unknownStore", { start, end: start }, store, known);
           return [{ ...placeIn(file.source, start), code, message }];
         }),
       ),
@@ -71,8 +71,8 @@ export function storeWarnings(projects: readonly Project[]): ProblemRow[] {
   );
 }
 
-/** `undefined` where no source configures anything, or one does so in a way that cannot be read. */
-function storesGiven(projects: readonly Project[]): ReadonlySet<string> | undefined {
+/** Returns the configured store names. `undefined` if no source calls `configure()`, or if the stores of a call cannot be read. */
+function configuredNames(projects: readonly Project[]): ReadonlySet<string> | undefined {
   const calls = projects.flatMap(({ ts, config, sources }) =>
     sources.flatMap((path) => {
       const text = path === config ? "" : readFileSync(path, "utf8");
@@ -84,7 +84,7 @@ function storesGiven(projects: readonly Project[]): ReadonlySet<string> | undefi
   return new Set(calls.flat());
 }
 
-/** By file, line and column. */
+/** Sorts rows by file, line, and column. */
 export function inOrder<R extends Partial<Place>>(rows: readonly R[]): R[] {
   const files = [...new Set(rows.map(({ file = "" }) => file))].toSorted();
   return rows.toSorted(
@@ -95,17 +95,17 @@ export function inOrder<R extends Partial<Place>>(rows: readonly R[]): R[] {
   );
 }
 
-/** What the projects take in from builds that ignored the weave, or by what was never built. */
+/** Reports dependencies that were built without the weave, and imported sources that no build writes. */
 export function dependencyProblems(projects: readonly Project[], isBundled: boolean): ProblemRow[] {
   return onceEach(
     projects.flatMap(({ config, unlocked, unlockedSources }) =>
-      // What is bundled is held against the bundle.
+      // For a bundle, the check of the bundle itself covers the imported sources.
       [...unlocked(), ...(isBundled ? [] : unlockedSources())].map((one) => placedRow(config, one)),
     ),
   );
 }
 
-/** What a type checker says of the tags. */
+/** Returns the type checker's problems in tags. */
 export function typeProblems(projects: readonly Project[]): ProblemRow[] {
   const rows = projects.flatMap((project) =>
     project.typeProblems().map((one) => placedRow(project.config, one)),
@@ -117,7 +117,7 @@ function placedRow(config: string, { file, problem: { code, message, start } }: 
   return Object.assign(file === undefined ? { file: config } : placeIn(file, start), { code, message });
 }
 
-/** A file may belong to several projects. */
+/** Removes duplicates. A file may belong to several projects. */
 export function onceEach<R extends Partial<Place>>(rows: readonly R[]): R[] {
   return [...new Map(rows.map((row) => [JSON.stringify(row), row])).values()];
 }

@@ -14,20 +14,20 @@ import type { Compiler } from "../hosts/ts-patch/compiler";
 import { parser } from "../parser/parser";
 import { UsageError } from "../verify/usage-error";
 
-// Which TypeScript a command works with: the one that compiles the project, and one with a JavaScript API. TypeScript 7
-// has none, so projects often have two, and either may be called `typescript`.
+// Chooses the TypeScript for a command: the one that compiles the project, and one with a JavaScript API. TypeScript 7 has no JavaScript
+// API, so many projects have two, and either may be called `typescript`.
 
 interface Compiling {
   readonly installed: InstalledTypeScript | undefined;
-  /** Whether the command line or tsconfig.json names it. */
+  /** Whether the command line or tsconfig.json chose it. */
   readonly isChosen: boolean;
 }
 
 /**
  * Returns the TypeScript that compiles the project.
  *
- * @param option what the command line names
- * @throws {UsageError} when what is named is no TypeScript that is supported
+ * @param option the value of `--typescript`
+ * @throws {UsageError} if the chosen TypeScript is missing or not supported
  */
 export function compilingFor(config: string, option: string | undefined, cwd: string): Compiling {
   const named = option === undefined ? namedIn(config) : { name: option, dir: cwd };
@@ -43,7 +43,7 @@ export function compilingFor(config: string, option: string | undefined, cwd: st
   return { installed, isChosen: true };
 }
 
-/** What our entry in tsconfig.json names. */
+/** Returns the TypeScript that the plugin's entry in tsconfig.json chooses. */
 function namedIn(config: string): { readonly name: string; readonly dir: string } | undefined {
   const found = existsSync(config) ? entryIn(configFiles(parser(), config)) : undefined;
   const name = found?.entry.typescript;
@@ -56,9 +56,9 @@ function isSupported(version: string): boolean {
 }
 
 /**
- * Returns the JavaScript API of the TypeScript that is chosen, of the project, or of our own.
+ * Returns a JavaScript API: that of the chosen TypeScript, of the project, or of Lockweave's own installation.
  *
- * @throws {UsageError} when there is none
+ * @throws {UsageError} if there is none
  */
 export function apiFor(config: string, chosen: InstalledTypeScript | undefined): Compiler {
   const ts = chosen === undefined ? (apiNear(config) ?? apiNear(__filename)) : apiIn(chosen.dir);
@@ -68,7 +68,7 @@ export function apiFor(config: string, chosen: InstalledTypeScript | undefined):
   );
 }
 
-/** Returns the API of `typescript`, or of a TypeScript that the project has under another name. */
+/** Returns the API of `typescript`, or of a TypeScript that the project has installed under another name. */
 export function apiNear(config: string): Compiler | undefined {
   const usual = apiIn("typescript", config);
   if (usual !== undefined) return usual;

@@ -5,9 +5,9 @@ import type { Parser } from "../parser/parser";
 import type { Project, TaggedFile } from "../verify/project";
 import { weave } from "../weave/weave";
 
-// A directory without a tsconfig.json, as projects of Vite, tsx and plain Node have it.
+// Opens a directory without a tsconfig.json, which is common in projects with Vite, tsx, or plain Node.
 
-/** All sources in it and below, but for what is installed, built or hidden. */
+/** Returns all sources in the directory and below, except for installed, built, and hidden files. */
 export function sourcesUnder(dir: string): string[] {
   return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => {
     const path = join(dir, entry.name);
@@ -19,7 +19,7 @@ export function sourcesUnder(dir: string): string[] {
 const NO_SOURCES = /^(?:\..*|node_modules|dist|build|out|coverage)$/;
 const SOURCE = /(?<!\.d|\.min)\.[cm]?[jt]sx?$/;
 
-/** What bundlers and Node make of a file, whatever they are. Nothing is ever written. */
+/** The options that match most bundlers and Node. Nothing is ever written. */
 export function usualOptions(ts: typeof TS): TS.CompilerOptions {
   return {
     target: ts.ScriptTarget.ESNext,
@@ -35,7 +35,7 @@ export function usualOptions(ts: typeof TS): TS.CompilerOptions {
   };
 }
 
-/** Of the sources, what can be told without a compiler. */
+/** Returns what can be known about the sources without a compiler. */
 export function uncheckedProject(ts: Parser, config: string, sources: readonly string[]): Project {
   const outputs = new Map<string, ReadonlyMap<string, string>>();
   const files = sources.flatMap((path): TaggedFile[] => {
@@ -43,7 +43,7 @@ export function uncheckedProject(ts: Parser, config: string, sources: readonly s
     const woven = weave(path, text, { ts, module: "esm" });
     if (woven === undefined || woven.sites.length + woven.diagnostics.length + woven.warnings.length === 0)
       return [];
-    // With types in it, it is no output.
+    // A JavaScript file is its own output. A file with types is not.
     if (path.endsWith("js")) outputs.set(path, new Map([[path, woven.code]]));
     const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
     return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];

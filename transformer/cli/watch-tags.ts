@@ -8,7 +8,7 @@ import { openProjects } from "./project";
 import { dependencyProblems, problemsOf, typeProblems, type ProblemRow } from "./tags";
 import { watchSources, type Run } from "./watch";
 
-/** Says what is wrong with the tags, after each change, and looks at no output: the build may not be done yet. */
+/** Reports problems of the tags after each change. It reads no output, because the build may not have finished. */
 export function watchTags(config: string | undefined, cwd: string, typescript: string | undefined): void {
   let sources: readonly string[] = [config ?? join(cwd, "tsconfig.json")];
   watchSources((): Run => {
@@ -22,8 +22,8 @@ export function watchTags(config: string | undefined, cwd: string, typescript: s
         ...typeProblems(projects),
         ...certain,
       ];
-      print(...found.map((row) => block(shown(row, "error", cwd))));
-      print(...likely.map((row) => block(shown(row, "warning", cwd))));
+      print(...found.map((row) => block(formatted(row, "error", cwd))));
+      print(...likely.map((row) => block(formatted(row, "warning", cwd))));
       return { errors: found.length, sources };
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
@@ -33,8 +33,8 @@ export function watchTags(config: string | undefined, cwd: string, typescript: s
   });
 }
 
-/** As the compiler prints it, so that editors know it. */
-function shown(
+/** Formats a problem like the compiler, so that editors recognize it. */
+function formatted(
   { file, line = 1, column = 1, code, message }: ProblemRow,
   category: "error" | "warning",
   cwd: string,

@@ -2,33 +2,33 @@ import { statSync, watch, type FSWatcher } from "node:fs";
 import { dirname, join } from "node:path";
 import { print, safe } from "./printer";
 
-/** What came of looking at the sources once. */
+/** The result of one run over the sources. */
 export interface Run {
   readonly errors: number;
   readonly sources: readonly string[];
 }
 
-/** Editors save in several steps. */
+/** Editors save in several steps, so a run waits until they have finished. */
 const SETTLE_MS = 50;
 
-/** Runs now and after each change, in the compiler's own words, by which editors know when that begins and ends. */
+/** Runs now and after each change. It prints the compiler's own messages, by which editors detect when a run begins and ends. */
 export function watchSources(runOnce: () => Run): void {
   const watchers = new Map<string, FSWatcher>();
   let sources: ReadonlySet<string> = new Set();
-  let waiting: NodeJS.Timeout | undefined;
+  let timer: NodeJS.Timeout | undefined;
 
   const run = (): void => {
     const startedAt = Date.now();
     const result = runOnce();
     sources = new Set(result.sources);
     watchDirectories(new Set(result.sources.map((source) => dirname(source))));
-    say(`Found ${result.errors} error${result.errors === 1 ? "" : "s"}. Watching for file changes.`);
+    printStatus(`Found ${result.errors} error${result.errors === 1 ? "" : "s"}. Watching for file changes.`);
     if (result.sources.some((source) => changedAt(source) > startedAt)) runAgain();
   };
   const runAgain = (): void => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      say("File change detected. Starting incremental compilation...");
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      printStatus("File change detected. Starting incremental compilation...");
       run();
     }, SETTLE_MS);
   };
@@ -48,17 +48,17 @@ export function watchSources(runOnce: () => Run): void {
     }
   };
 
-  say("Starting compilation in watch mode...");
+  printStatus("Starting compilation in watch mode...");
   run();
 }
 
-/** Not what the build itself writes. */
+/** Matches TypeScript sources, and not the files that the build itself writes. */
 const MAY_BE_SOURCE = /(?<!\.d)\.[cm]?tsx?$/;
 
 function changedAt(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-function say(words: string): void {
-  print(safe`${new Date().toLocaleTimeString("en-US")} - ${words}\n`);
+function printStatus(status: string): void {
+  print(safe`${new Date().toLocaleTimeString("en-US")} - ${status}\n`);
 }

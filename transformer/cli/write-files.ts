@@ -20,15 +20,16 @@ import { UsageError } from "../verify/usage-error";
 
 export interface FileChange {
   readonly path: string;
-  /** The text that the change was made of. `undefined` if there was no such file. */
+  /** The text on which the change is based. `undefined` if there was no such file. */
   readonly before: string | undefined;
   readonly after: string;
 }
 
 /**
- * Writes each file as a whole, by renaming a new file beside it, with the old one's mode and owner. If one cannot be written, none is.
+ * Replaces each file by renaming a new file beside it, with the mode and owner of the old file. It writes all new files before it renames
+ * the first, so a file that cannot be written leaves every file unchanged.
  *
- * @param root the project's directory: no symbolic link is followed out of it
+ * @param root the project's directory. Symbolic links that lead out of it are rejected.
  * @throws {UsageError} if a file cannot be written, leads out of the project, or has changed since it was read
  */
 export function writeFiles(root: string, changes: readonly FileChange[]): void {
@@ -61,23 +62,23 @@ export function writeFiles(root: string, changes: readonly FileChange[]): void {
 
 const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
 
-/** Follows symbolic links, but not out of the project. */
+/** Resolves symbolic links, but rejects those that lead out of the project. */
 function targetOf(path: string, root: string): string {
   const full = resolve(root, path);
-  const home = realpathSync(root);
+  const realRoot = realpathSync(root);
   const isLink = lstatSync(full, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   if (isLink && !existsSync(full))
     throw new UsageError(`${path} is a symbolic link to nothing. Fix: remove it.`);
   const real = realPath(full);
-  // Sources of a referenced project may lie beside this one, where no link leads to them.
-  const isPlain = real === full || real === join(home, relative(resolve(root), full));
-  if (isPlain || isInside(real, home)) return real;
+  // Sources of a referenced project may be in a directory beside this one, without a symbolic link.
+  const isPlain = real === full || real === join(realRoot, relative(resolve(root), full));
+  if (isPlain || isInside(real, realRoot)) return real;
   throw new UsageError(
     `${path} leads out of the project, to ${real}: nothing was written. Fix: replace the symbolic link by a file, or change ${real} by hand.`,
   );
 }
 
-/** Of a file that need not be there yet. */
+/** Resolves the path of a file that may not exist yet. */
 function realPath(path: string): string {
   return existsSync(path) ? realpathSync(path) : join(realPath(dirname(path)), basename(path));
 }
@@ -86,7 +87,7 @@ function isInside(path: string, dir: string): boolean {
   return path.startsWith(dir.endsWith(sep) ? dir : `${dir}${sep}`);
 }
 
-/** Writes it to the disk, so that after a power failure the old text or the new one is there. */
+/** Flushes the file to disk before the rename, so that a power failure leaves the old text or the new one. */
 function stage(temporary: string, bytes: Buffer, target: string): void {
   const old = statSync(target, { throwIfNoEntry: false });
   const file = openSync(temporary, "wx", 0o666);
@@ -106,6 +107,6 @@ function keepOwner(file: number, uid: number, gid: number): void {
   try {
     fchownSync(file, uid, gid);
   } catch {
-    // Only an administrator may give files away.
+    // Only a privileged user may change the owner of a file.
   }
 }

@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 
 /**
- * The file by the name of its package and its path in it: `my-app/src/main.ts`. So it has the same name on every machine, and
- * no other package has it. A `package.json` without a name only sets options for its directory. If no directory above the file has a
- * name, the nearest `package.json` counts. What is outside of the repository differs between machines, and does not count.
+ * Returns the name of the file's package and its path in it, such as `my-app/src/main.ts`. This name is the same on every machine, and
+ * unique among packages. A `package.json` without a name only sets options for its directory. If no directory above the file has a name,
+ * the nearest `package.json` counts. Directories outside of the repository differ between machines, and do not count.
  *
- * @returns `undefined` of a file outside of every package
+ * @returns `undefined` if the file is outside of every package
  */
 export function pathInPackage(fileName: string): string | undefined {
   const file = resolve(fileName);
@@ -19,7 +19,7 @@ export function pathInPackage(fileName: string): string | undefined {
   }
 }
 
-/** `null` of a `package.json` without one, and `undefined` without a `package.json`. */
+/** Returns the name in `package.json`, `null` if it has no name, or `undefined` if there is no `package.json`. */
 function packageNameIn(dir: string): unknown {
   try {
     const text = readFileSync(join(dir, "package.json"), "utf8").replace(/^\uFEFF/, "");

@@ -9,7 +9,7 @@ import { bold, cyan, isTerminal, padded, print, red, safe, terminalSize, type Sa
 import { sourcesOf } from "./eject";
 import { parsed, wovenBodies, wovenText } from "./written-out";
 
-/** A function, as it is written and as it is woven. */
+/** A function before and after the weave. */
 interface Pair {
   readonly name: string;
   readonly place: string;
@@ -18,11 +18,11 @@ interface Pair {
 }
 
 /**
- * Shows tagged functions as they are written and as they are woven, side by side.
+ * Shows tagged functions before and after the weave, side by side.
  *
- * @param wanted the name of a function, such as `OrderService.pay` or `pay`; of all, if there is none
+ * @param wanted the name of a function, such as `OrderService.pay` or `pay`. Without it, shows all functions.
  * @returns the exit code
- * @throws {UsageError} where there is no such function
+ * @throws {UsageError} if there is no such function
  */
 export function diff(projects: readonly Project[], wanted: string | undefined, cwd: string): number {
   const files = new Map<string, Pair[]>();
@@ -34,16 +34,16 @@ export function diff(projects: readonly Project[], wanted: string | undefined, c
   }
   const all = [...files.values()].flat();
   if (all.length === 0) throw new UsageError("This project has no tags that are woven.");
-  const shown = all.filter(
+  const selected = all.filter(
     ({ name }) => wanted === undefined || name === wanted || name.endsWith(`.${wanted}`),
   );
-  if (shown.length === 0) {
+  if (selected.length === 0) {
     const names = [...new Set(all.map(({ name }) => name))];
     throw new UsageError(
       `No tagged function is called \`${wanted ?? ""}\`.${nearestOrAll(wanted ?? "", names)}`,
     );
   }
-  for (const [index, pair] of shown.entries()) {
+  for (const [index, pair] of selected.entries()) {
     if (index > 0) print(safe``);
     print(...sideBySide(pair));
   }
@@ -71,7 +71,7 @@ function pairsIn(ts: Compiler, source: WovenSource, cwd: string): Pair[] {
   });
 }
 
-/** From the line at which the comment begins, without the indentation that all of them have. */
+/** Returns the lines from the start of the doc comment to `end`, without their common indentation. */
 function linesFrom(text: string, tag: number, end: number): string[] {
   const comment = text.lastIndexOf("/**", tag);
   const lines = onItsLines(text.slice(text.lastIndexOf("\n", comment) + 1, end)).split("\n");
@@ -114,15 +114,19 @@ function wrapped(line: string, width: number): string[] {
 
 type Row = readonly [before: string | undefined, after: string | undefined];
 
-/** What a line says, whatever its indentation; of one that only closes something, that is all it says. */
-function saying(line: string | undefined): string | undefined {
+/**
+ * Returns the text by which two lines are compared: without indentation, if the line contains a letter. A line such as `}` also has to
+ * match in its indentation.
+ */
+function comparableText(line: string | undefined): string | undefined {
   const words = line?.trim().replace(/\breturn await\b/, "return");
   return words !== undefined && /\p{L}/u.test(words) ? words : line;
 }
 
-/** By the longest common subsequence of their lines. */
+/** Aligns the lines by their longest common subsequence. */
 function aligned(written: readonly string[], woven: readonly string[]): Row[] {
-  const isSame = (one: number, other: number): boolean => saying(written[one]) === saying(woven[other]);
+  const isSame = (one: number, other: number): boolean =>
+    comparableText(written[one]) === comparableText(woven[other]);
   const common = Array.from({ length: written.length + 1 }, () => woven.map(() => 0));
   const at = (one: number, other: number): number => common[one]?.[other] ?? 0;
   for (let one = written.length - 1; one >= 0; one -= 1) {

@@ -3,17 +3,17 @@ import { shortPath } from "../../verify/outputs";
 import { placeIn } from "../../verify/place";
 import type { PlacedProblem, Project, WovenSource } from "../../verify/project";
 import { UsageError } from "../../verify/usage-error";
-import { agrees, block, NOT_AGREED, print, printError, safe, type SafeText } from "../printer";
+import { confirms, block, NOT_AGREED, print, printError, safe, type SafeText } from "../printer";
 import { problemsOf } from "../tags";
 import { writeFiles } from "../write-files";
 import { writtenOut } from "./written-out";
 
 /**
- * Writes the woven code into the sources, in the place of the tags: whoever leaves keeps working locks, with the tags'
- * words as comments. Nothing is written where the result would not compile.
+ * Replaces the tags in the sources with the woven code, for users who remove the transformer. The locks keep working, and the text of the
+ * tags remains as comments. Writes nothing if the result would not compile.
  *
  * @returns the exit code
- * @throws {UsageError} where there is nothing to write, or no compiler that could check it
+ * @throws {UsageError} if there is nothing to write, or no compiler that could check the result
  */
 export async function eject(projects: readonly Project[], isAgreed: boolean, cwd: string): Promise<number> {
   const [wrong, ...others] = problemsOf(projects);
@@ -25,7 +25,7 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   let tags = 0;
   for (const project of projects) {
     for (const source of sourcesOf(project)) {
-      if (texts.has(source.fileName)) continue; // Of several projects.
+      if (texts.has(source.fileName)) continue; // Another project has the same file.
       texts.set(source.fileName, writtenOut(project.ts as Compiler, source));
       tags += source.woven.sites.length;
     }
@@ -42,7 +42,7 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   const locks = tags === 1 ? "the lock of the only tag" : `the locks of all ${tags} tags`;
   print(...[...texts.keys()].toSorted().map((file) => safe`${shortPath(file, cwd)}`));
   const files = texts.size === 1 ? "this file" : `these ${texts.size} files`;
-  if (!isAgreed && !(await agrees(safe`Write ${locks} into ${files}?`))) {
+  if (!isAgreed && !(await confirms(safe`Write ${locks} into ${files}?`))) {
     print(safe`Nothing was changed. \`npx lockweave eject --yes\` changes it.`);
     return NOT_AGREED;
   }
@@ -58,7 +58,11 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   return 0;
 }
 
-/** @throws {UsageError} */
+/**
+ * Returns the woven sources of a project.
+ *
+ * @throws {UsageError} if no TypeScript that can write them is installed
+ */
 export function sourcesOf(project: Project): readonly WovenSource[] {
   const sources = project.wovenSources();
   if (sources === undefined) {

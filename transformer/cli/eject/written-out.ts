@@ -7,19 +7,19 @@ import type { WovenSource } from "../../verify/project";
 import type { Woven } from "../../weave/weave";
 
 const TAG = "@redisLock";
-/** The source as somebody writes it who writes the locks by hand; what the tags said stays in their comments. */
+/** Returns the source with its locks written as code. The text of the tags remains as comments. */
 export function writtenOut(ts: Compiler, source: WovenSource): string {
   return formatted(ts, source, withoutTags(source));
 }
 
-/** The same with its tags. */
+/** Returns the woven source with its tags. */
 export function wovenText(ts: Compiler, source: WovenSource): string {
   return formatted(ts, source, source.woven.code);
 }
 
 function formatted(ts: Compiler, { fileName, woven }: WovenSource, code: string): string {
-  const broken = applied(code, lineBreaks(ts, parsed(ts, fileName, code), woven));
-  return applied(broken, formatting(ts, fileName, broken));
+  const withLineBreaks = applied(code, lineBreaks(ts, parsed(ts, fileName, code), woven));
+  return applied(withLineBreaks, formatting(ts, fileName, withLineBreaks));
 }
 
 interface Edit {
@@ -40,13 +40,13 @@ export function parsed(ts: typeof TS, fileName: string, text: string): TS.Source
   return ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
 }
 
-/** The woven code has all that the text has, in its order: the same tags, too. */
+/** Replaces the tags in the woven code. The weave only inserts text, so both texts contain the same tags in the same order. */
 function withoutTags({ text, woven: { code, sites } }: WovenSource): string {
   const tags = new Set(sites.map(({ start }) => start));
   let before = -1;
   return code.replaceAll(TAG, () => {
     before = text.indexOf(TAG, before + 1);
-    // These words are as long as the tag, so what stands below it in its comment stays where it is.
+    // The replacement is as long as the tag, so the lines below it in the comment stay aligned.
     return tags.has(before) ? LOCKED_BY : TAG;
   });
 }
@@ -70,23 +70,23 @@ function lineBreaks(ts: typeof TS, file: TS.SourceFile, { namespace }: Woven): E
   };
   for (const body of wovenBodies(ts, file)) {
     breakBlock(body);
-    const tried = body.statements.at(-1);
-    if (tried === undefined || !ts.isTryStatement(tried)) continue;
-    breakBlock(tried.tryBlock);
-    if (tried.catchClause !== undefined) breakBlock(tried.catchClause.block);
-    if (tried.finallyBlock !== undefined) breakBlock(tried.finallyBlock);
-    const apart = bodyApart(ts, tried.tryBlock);
-    if (apart !== undefined) breakBlock(apart);
+    const tryStatement = body.statements.at(-1);
+    if (tryStatement === undefined || !ts.isTryStatement(tryStatement)) continue;
+    breakBlock(tryStatement.tryBlock);
+    if (tryStatement.catchClause !== undefined) breakBlock(tryStatement.catchClause.block);
+    if (tryStatement.finallyBlock !== undefined) breakBlock(tryStatement.finallyBlock);
+    const extracted = extractedBody(ts, tryStatement.tryBlock);
+    if (extracted !== undefined) breakBlock(extracted);
   }
-  const own = file.statements.find(
+  const runtimeImport = file.statements.find(
     (statement) => namespace !== undefined && runtimeNames(ts, statement).includes(namespace),
   );
-  const next = own && file.statements[file.statements.indexOf(own) + 1];
-  if (own !== undefined && next !== undefined) between(own.end, next.getStart(file));
+  const next = runtimeImport && file.statements[file.statements.indexOf(runtimeImport) + 1];
+  if (runtimeImport !== undefined && next !== undefined) between(runtimeImport.end, next.getStart(file));
   return edits;
 }
 
-/** The bodies with a lock of ours, in their order. */
+/** Returns the bodies with a woven lock, in source order. */
 export function wovenBodies(ts: typeof TS, file: TS.SourceFile): TS.Block[] {
   const isWoven = wovenMark(ts, file);
   const bodies: TS.Block[] = [];
@@ -99,8 +99,8 @@ export function wovenBodies(ts: typeof TS, file: TS.SourceFile): TS.Block[] {
   return bodies;
 }
 
-/** The function that a body has become: `return await lockweave.runReentrant(lock, async () => { ... })`. */
-function bodyApart(ts: typeof TS, { statements }: TS.Block): TS.Block | undefined {
+/** Returns the extracted body, such as the arrow function in `return await lockweave.runReentrant(lock, async () => { ... })`. */
+function extractedBody(ts: typeof TS, { statements }: TS.Block): TS.Block | undefined {
   const last = statements.at(-1);
   let node: TS.Node | undefined = last && ts.isReturnStatement(last) ? last.expression : undefined;
   while (node !== undefined && !ts.isArrowFunction(node)) {
@@ -114,7 +114,7 @@ function bodyApart(ts: typeof TS, { statements }: TS.Block): TS.Block | undefine
 
 // ---- indentation ----------------------------------------------------------------------------------------
 
-/** Of the woven functions alone, by TypeScript's own formatter. */
+/** Returns the edits of TypeScript's formatter for the woven functions only. */
 function formatting(ts: typeof TS, fileName: string, text: string): Edit[] {
   const file = parsed(ts, fileName, text);
   const service = ts.createLanguageService({

@@ -9,26 +9,32 @@ import { preloadInBun, runningInBun, runsInBun } from "./runtimes";
 import { commandFor, commandOfFile } from "./scripts";
 import { addToVitestProjects } from "./vitest-projects";
 
-/** Hosts whose configuration is a module that exports an object with a list of plugins. */
+/** A host whose configuration is a module that exports an object with a list of plugins. */
 interface PluginHost {
   readonly name: string;
-  /** Of the package, and of the program. */
+  /** The name of the package and of the program. */
   readonly tool: string;
   readonly entry: string;
-  /** Without the ending, the first that is there. */
+  /** Names of the configuration file without the extension. The first that exists is used. */
   readonly configs: readonly string[];
   readonly property: string;
-  /** Where none is there, and one can be: the module that exports `defineConfig`. */
+  /** The module that exports `defineConfig`, for a new configuration. Without it, `init` does not create one. */
   readonly defineConfig?: string;
-  /** Then the package alone is evidence; others may be there for another tool. */
+  /** For test runners, the package alone is evidence. Other packages may be installed for another tool. */
   readonly isForTests?: true;
-  /** What follows the tool on the command line, to build or to test. */
+  /** The arguments with which the tool builds or tests. */
   readonly args?: readonly string[];
-  /** What builds the first lock alone, and where to; nothing where the configuration's own entry would be built. */
-  readonly alone?: (lock: string, config: string) => readonly [command: string, output: string] | undefined;
+  /**
+   * Returns the command that builds only the first lock, and its output. `undefined` if the command would build the configured entry
+   * instead.
+   */
+  readonly buildAlone?: (
+    lock: string,
+    config: string,
+  ) => readonly [command: string, output: string] | undefined;
   readonly build?: (project: Project, file: string, dir: string) => readonly Step[];
-  /** What is wrong with its output, as it is configured. */
-  readonly doubt?: (project: Project, config: string) => string | undefined;
+  /** Describes what is wrong with the output as the host is configured. */
+  readonly warningFor?: (project: Project, config: string) => string | undefined;
 }
 
 const PLUGIN_HOSTS: readonly PluginHost[] = [
@@ -36,7 +42,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     name: "Vite",
     tool: "vite",
     args: ["build"],
-    alone: (lock, config) =>
+    buildAlone: (lock, config) =>
       isLibrary(config) ? undefined : [`npx vite build --ssr ${lock}`, "dist/first-lock.js"],
     entry: "vite",
     configs: ["vite.config"],
@@ -44,11 +50,11 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     defineConfig: "vite",
     build: (project, file, dir) => [
       isLibrary(project.read(project.config("vite.config") ?? "vite.config.mts") ?? "")
-        ? ["--input-type=module", "--eval", buildingByVite(file, dir)]
+        ? ["--input-type=module", "--eval", viteBuildScript(file, dir)]
         : [project.bin("vite"), "build", "--ssr", file, "--outDir", dir, "--logLevel", "warn"],
-      () => [built(dir)],
+      () => [builtProgram(dir)],
     ],
-    doubt: (project, config) =>
+    warningFor: (project, config) =>
       /\b(?:ssr|external)\b/.test(config) || project.runs("vite\\s[^&|;]*--ssr")
         ? undefined
         : "for browsers, where no Redis client runs: for a server, add `build: { ssr: true }` to its configuration",
@@ -66,66 +72,66 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "tsdown",
     tool: "tsdown",
-    alone: (lock) => [`npx tsdown ${lock}`, "dist"],
+    buildAlone: (lock) => [`npx tsdown ${lock}`, "dist"],
     entry: "rolldown",
     configs: ["tsdown.config"],
     property: "plugins",
     defineConfig: "tsdown",
-    build: (project, file, dir) => [[project.bin("tsdown"), file, "-d", dir], () => [built(dir)]],
+    build: (project, file, dir) => [[project.bin("tsdown"), file, "-d", dir], () => [builtProgram(dir)]],
   },
   {
     name: "tsup",
     tool: "tsup",
-    alone: (lock) => [`npx tsup ${lock}`, "dist"],
+    buildAlone: (lock) => [`npx tsup ${lock}`, "dist"],
     entry: "esbuild",
     configs: ["tsup.config"],
     property: "esbuildPlugins",
     defineConfig: "tsup",
-    build: (project, file, dir) => [[project.bin("tsup"), file, "-d", dir], () => [built(dir)]],
+    build: (project, file, dir) => [[project.bin("tsup"), file, "-d", dir], () => [builtProgram(dir)]],
   },
   {
     name: "Rolldown",
     tool: "rolldown",
     args: ["-c"],
-    alone: (lock) => [`npx rolldown -c --input ${lock} -d dist/first`, "dist/first"],
+    buildAlone: (lock) => [`npx rolldown -c --input ${lock} -d dist/first`, "dist/first"],
     entry: "rolldown",
     configs: ["rolldown.config"],
     property: "plugins",
     build: (project, file, dir) => [
       [project.bin("rolldown"), "-c", project.config("rolldown.config") ?? "", "-d", dir, "--input", file],
-      () => [built(dir)],
+      () => [builtProgram(dir)],
     ],
   },
   {
     name: "Rollup",
     tool: "rollup",
     args: ["-c"],
-    alone: (lock) => [`npx rollup -c -i ${lock} -d dist/first`, "dist/first"],
+    buildAlone: (lock) => [`npx rollup -c -i ${lock} -d dist/first`, "dist/first"],
     entry: "rollup",
     configs: ["rollup.config"],
     property: "plugins",
     build: (project, file, dir) => [
       [project.bin("rollup"), "--silent", "-c", "-i", file, "-d", dir],
-      () => [built(dir)],
+      () => [builtProgram(dir)],
     ],
   },
   {
     name: "webpack",
     tool: "webpack",
-    alone: (lock) => [`npx webpack --entry-reset --entry ./${lock} -o dist/first`, "dist/first"],
+    buildAlone: (lock) => [`npx webpack --entry-reset --entry ./${lock} -o dist/first`, "dist/first"],
     entry: "webpack",
     configs: ["webpack.config"],
     property: "plugins",
     build: (project, file, dir) => [
       [project.bin("webpack-cli", "webpack"), "--entry-reset", "--entry", `./${file}`, "-o", dir],
-      () => [built(dir)],
+      () => [builtProgram(dir)],
     ],
   },
   {
     name: "Rspack",
     tool: "rspack",
     args: ["build"],
-    alone: (lock) => [`npx rspack build --entry ./${lock} -o dist/first`, "dist/first"],
+    buildAlone: (lock) => [`npx rspack build --entry ./${lock} -o dist/first`, "dist/first"],
     entry: "rspack",
     configs: ["rspack.config"],
     property: "plugins",
@@ -140,12 +146,12 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   },
 ];
 
-/** Whether Vite's command builds the entry that the configuration has, whatever else it is told to. */
+/** Whether the configuration builds a library. Vite's command then builds the configured entry, whatever entry its arguments name. */
 function isLibrary(config: string): boolean {
   return /\blib\s*:/.test(config);
 }
 
-function buildingByVite(file: string, dir: string): string {
+function viteBuildScript(file: string, dir: string): string {
   const options = { build: { ssr: file, lib: false, outDir: dir }, logLevel: "warn" };
   return `import { build } from "vite"; await build(${JSON.stringify(options)});`;
 }
@@ -159,20 +165,20 @@ function pluginHost({
   defineConfig,
   isForTests,
   args = [],
-  alone,
+  buildAlone,
   build,
-  doubt,
+  warningFor,
 }: PluginHost): Host {
   return {
     name,
     ...(isForTests && { isForTests }),
     evidence(project) {
       if (tool === "vite" && hasFramework(project)) return undefined;
-      // The last is shared: Vitest reads Vite's.
+      // Vitest also reads `vite.config`, so that file is no evidence of Vitest. Only the first name counts.
       return (
         project.config(configs[0] ?? "") ??
         (project.runs(tool) ? `\`${tool}\` in a script` : undefined) ??
-        (isForTests && project.asksFor(tool) ? `\`${tool}\` in package.json` : undefined)
+        (isForTests && project.dependsOn(tool) ? `\`${tool}\` in package.json` : undefined)
       );
     },
     setUp(draft, project) {
@@ -207,22 +213,25 @@ export default defineConfig({
       if (isForTests) return { command, about: "runs the tests with their locks; nothing is written" };
       const file = project.config(...configs);
       const config = file === undefined ? "" : (draft.text(file) ?? "");
-      const [first, output] = alone?.(lock, config) ?? [];
+      const [first, output] = buildAlone?.(lock, config) ?? [];
       const where = first === undefined ? "" : `; \`${first}\` shows ${lock} in ${output}`;
-      const but = doubt?.(project, config);
-      return { command, about: `builds with locks${but === undefined ? "" : `, but ${but}`}${where}` };
+      const warning = warningFor?.(project, config);
+      return {
+        command,
+        about: `builds with locks${warning === undefined ? "" : `, but ${warning}`}${where}`,
+      };
     },
     ...(build && { tryOut: build }),
   };
 }
 
 function setUpPlugin(draft: Draft, file: string, from: string, property: string): void {
-  const how = styleOf(draft, file);
+  const style = styleOf(draft, file);
   if (addPlugin(draft, file, from, [[property]])) return;
-  draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [[property]], how) });
+  draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [[property]], style) });
 }
 
-// ---- the others -----------------------------------------------------------------------------------------
+// ---- other bundlers -------------------------------------------------------------------------------------
 
 const ESBUILD: Host = {
   name: "esbuild",
@@ -231,13 +240,13 @@ const ESBUILD: Host = {
   setUp(draft, project) {
     const file = esbuildScript(project);
     const from = "lockweave/esbuild";
-    const how = file === undefined ? "import" : styleOf(draft, file);
+    const style = file === undefined ? "import" : styleOf(draft, file);
     const isDone =
       file !== undefined &&
       draft.edit(file, (config) => {
         if (draft.text(file)?.includes(from) === true) return true;
         const options = config.argumentOf(["build", "context"], "entryPoints");
-        return options !== undefined && addToLists(config, options, [["plugins"]], from, how);
+        return options !== undefined && addToLists(config, options, [["plugins"]], from, style);
       });
     if (isDone) return;
     draft.byHand.push({
@@ -248,14 +257,14 @@ const ESBUILD: Host = {
           : /\bbuildSync\(/.test(draft.text(file) ?? "")
             ? "`buildSync` takes no plugins. Let `await build` take its place, with"
             : NOT_UNDERSTOOD,
-      lines: pluginLines(from, [["plugins"]], how),
+      lines: pluginLines(from, [["plugins"]], style),
     });
   },
   next: (project, draft) => ({
     command: commandOfFile(project, draft, "node", esbuildScript(project) ?? "esbuild.config.mjs"),
     about: "builds with locks: what your entry points import is in their output",
   }),
-  // Their own script builds what it builds: this is the plugin with the esbuild that is here.
+  // The project's own script builds its own entry points. So this runs the plugin with the installed esbuild instead.
   tryOut: (_, file, dir) => [
     [
       "--input-type=module",
@@ -273,11 +282,11 @@ await build({
   plugins: [lockweave()],
 });`,
     ],
-    () => [built(dir)],
+    () => [builtProgram(dir)],
   ],
 };
 
-/** By the name that such scripts have, or that package.json runs. */
+/** Finds the script that runs esbuild, by its usual names or by the scripts in package.json. */
 function esbuildScript(project: Project): string | undefined {
   const named = project.config("esbuild.config", "esbuild", "build");
   const run = project.scripts.flatMap((script) =>
@@ -296,14 +305,14 @@ const BUN: Host = {
     if (runsInBun(project, file) !== undefined) preloadInBun(draft);
     if (file === undefined) return;
     const from = "lockweave/esbuild";
-    const how = styleOf(draft, file);
+    const style = styleOf(draft, file);
     const isDone = draft.edit(file, (config) => {
       if (draft.text(file)?.includes(from) === true) return true;
       const options = config.argumentOf(["build"], "entrypoints");
-      return options !== undefined && addToLists(config, options, [["plugins"]], from, how);
+      return options !== undefined && addToLists(config, options, [["plugins"]], from, style);
     });
     if (!isDone)
-      draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [["plugins"]], how) });
+      draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines(from, [["plugins"]], style) });
   },
   next(project, draft, lock) {
     const file = bunScript(project);
@@ -327,7 +336,7 @@ function bunScript(project: Project): string | undefined {
   return [...run, ...names].find((file) => project.read(file)?.includes("Bun.build(") === true);
 }
 
-/** For Turbopack: of any ending that it is not told of, tags would be lost without a word. */
+/** The rule for Turbopack. It lists all extensions, because Turbopack would silently drop the tags in files with any other one. */
 const TURBOPACK = '{ rules: { "*.{ts,tsx,mts,cts,js,jsx,mjs,cjs}": { loaders: ["lockweave/loader"] } } }';
 
 const NEXT_LINES = [
@@ -343,7 +352,7 @@ const NEXT_LINES = [
 const NEXT: Host = {
   name: "Next.js",
   evidence: (project) =>
-    project.config("next.config") ?? (project.asksFor("next") ? "`next` in package.json" : undefined),
+    project.config("next.config") ?? (project.dependsOn("next") ? "`next` in package.json" : undefined),
   setUp(draft, project) {
     const file = project.config("next.config");
     if (file === undefined) draft.create("next.config.mjs", NEXT_CONFIG);
@@ -356,14 +365,14 @@ const NEXT: Host = {
       "instrumentation.js",
       "src/instrumentation.js",
     ];
-    const there = places.find((path) => project.read(path) !== undefined);
-    if (there === undefined) {
-      // Beside the routes: elsewhere Next.js does not look.
+    const existing = places.find((path) => project.read(path) !== undefined);
+    if (existing === undefined) {
+      // Next.js only looks for the file next to `app` or `pages`.
       const dir = ["src/app", "src/pages"].some((path) => existsSync(project.path(path))) ? "src/" : "";
       draft.create(`${dir}instrumentation.${project.isTypeScript ? "ts" : "js"}`, instrumentation(project));
-    } else if (project.read(there)?.includes("lockweave") !== true) {
+    } else if (project.read(existing)?.includes("lockweave") !== true) {
       draft.byHand.push({
-        file: there,
+        file: existing,
         why: "The locks need their store when the server starts. In `register()`, write",
         lines: CONFIGURE_IN_NEXT,
       });
@@ -375,7 +384,7 @@ const NEXT: Host = {
   }),
 };
 
-/** Next.js also calls it in its edge runtime, where Lockweave cannot run. */
+/** Next.js also calls `register()` in its edge runtime, where Lockweave cannot run. */
 const CONFIGURE_IN_NEXT = [
   'if (process.env.NEXT_RUNTIME === "nodejs") {',
   '  const { configure } = await import("lockweave");',
@@ -383,7 +392,7 @@ const CONFIGURE_IN_NEXT = [
   "}",
 ];
 
-/** What Next.js calls when the server starts, before any request. */
+/** Returns the file that Next.js runs when the server starts, before any request. */
 function instrumentation(project: Project): string {
   const type = project.isTypeScript ? ": Promise<void>" : "";
   const lines = CONFIGURE_IN_NEXT.map((line) => `  ${line}\n`).join("");
@@ -404,7 +413,7 @@ export default {
 `;
 
 function changeNextConfig(draft: Draft, file: string): boolean {
-  const how = styleOf(draft, file);
+  const style = styleOf(draft, file);
   return draft.edit(file, (config) => {
     if (draft.text(file)?.includes("lockweave/") === true) return true;
     const root = config.root();
@@ -419,7 +428,7 @@ function changeNextConfig(draft: Draft, file: string): boolean {
       turbopack: TURBOPACK,
       webpack: "(config) => {\n    config.plugins.push(lockweave());\n    return config;\n  }",
     });
-    config.takeIn("lockweave", "lockweave/webpack", how);
+    config.takeIn("lockweave", "lockweave/webpack", style);
     return true;
   });
 }
@@ -432,8 +441,8 @@ export const BUNDLERS: readonly Host[] = [
   BUN,
 ];
 
-/** The program that was built: whatever the bundler calls it. */
-function built(dir: string): string {
+/** Returns the path of the built program, whose name depends on the bundler. */
+function builtProgram(dir: string): string {
   const files = readdirSync(dir, { recursive: true, encoding: "utf8" }).filter((file) =>
     /\.[cm]?js$/.test(file),
   );

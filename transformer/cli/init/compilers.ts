@@ -8,11 +8,11 @@ import { compilerOption, isPatchable, whyNotTspc } from "./typescripts";
 
 const PLUGIN = '{ "transform": "lockweave/transformer", "transformProgram": true }';
 
-/** Writes the plugin into each tsconfig.json, unless one that it extends brings it. */
+/** Adds the plugin to each tsconfig.json, unless a tsconfig that it extends already has it. */
 export function addTransformer(draft: Draft, project: Project): void {
   for (const chain of project.tsconfigs(...projectsOf(project))) {
     const [own] = chain;
-    // Another list would take the place of the inherited one.
+    // A list in the extending tsconfig would replace the inherited one.
     const holder = chain.find(({ settings }) => "plugins" in settings) ?? chain.find(isInProject) ?? own;
     if (holder === undefined) continue;
     const file = nameIn(project, holder.path);
@@ -70,10 +70,10 @@ const TSPC: Host = {
     const left = changeScripts(draft, project, ({ program, rest }) =>
       program === "tsc" ? ["tspc", ...rest].join(" ") : hides("tsc", program, rest),
     );
-    tellOfScripts(draft, left, "tspc", "tsc");
+    reportScripts(draft, left, "tspc", "tsc");
   },
   next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "tspc")),
-  tryOut: compiling((project) => project.bin("ts-patch", "tspc")),
+  tryOut: compileWith((project) => project.bin("ts-patch", "tspc")),
 };
 
 const TYPESCRIPT_7: Host = {
@@ -96,10 +96,10 @@ const TYPESCRIPT_7: Host = {
         ? ["lockweave build", ...compiler, options.trim()].join(" ").trim()
         : BY_HAND;
     });
-    tellOfScripts(draft, left, "lockweave build", "tsc");
+    reportScripts(draft, left, "lockweave build", "tsc");
   },
   next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "lockweave build")),
-  tryOut: compiling(() => join(__dirname, "main.js"), "build"),
+  tryOut: compileWith(() => join(__dirname, "main.js"), "build"),
 };
 
 function compilesByTsc(project: Project): string | undefined {
@@ -110,7 +110,7 @@ function compilesByTsc(project: Project): string | undefined {
   return script === undefined ? undefined : `\`${script}\` in a script`;
 }
 
-function tellOfScripts(draft: Draft, left: readonly string[], tool: string, before: string): void {
+function reportScripts(draft: Draft, left: readonly string[], tool: string, before: string): void {
   if (left.length === 0) return;
   draft.byHand.push({
     file: "package.json",
@@ -125,24 +125,24 @@ function compilingTo(project: Project, lock: string, command: string): NextStep 
   return { command, about: `compiles with locks${where}` };
 }
 
-/** Where the compiler writes what it makes of the file; `undefined` where it does not say. */
+/** Returns the path to which the compiler writes the JavaScript of a file, or `undefined` if it writes none. */
 function outputOf(project: Project, file: string): string | undefined {
   const [named] = projectsOf(project);
-  const config = named !== undefined && existsSync(project.path(named)) ? named : project.home;
+  const config = named !== undefined && existsSync(project.path(named)) ? named : project.mainConfig;
   const setting = (name: string): unknown => project.setting(name, config);
   const [outDir, rootDir] = [setting("outDir"), setting("rootDir")];
   if (setting("noEmit") === true) return undefined;
   const emitted = file.replace(/ts$/, "js");
   if (typeof outDir !== "string") return emitted;
-  // Until TypeScript 6 it is what all files have in common, which only the compiler knows.
+  // Before TypeScript 6, the default is the common root of all files, which only the compiler knows.
   const isCommon = rootDir === undefined && (project.typescript?.major ?? 6) < 6;
-  const home = dirname(project.home);
-  const root = typeof rootDir === "string" ? join(home, rootDir) : isCommon ? dirname(file) : home;
-  return slashed(join(home, outDir, relative(root, emitted)));
+  const configDir = dirname(project.mainConfig);
+  const root = typeof rootDir === "string" ? join(configDir, rootDir) : isCommon ? dirname(file) : configDir;
+  return slashed(join(configDir, outDir, relative(root, emitted)));
 }
 
-/** With the settings of the project, but of this file alone. */
-function compiling(compiler: (project: Project) => string, ...command: readonly string[]): TryOut {
+/** Compiles only this file, with the settings of the project. */
+function compileWith(compiler: (project: Project) => string, ...command: readonly string[]): TryOut {
   return (project, file, dir) => {
     const config = join(dir, "tsconfig.json");
     const compilerOptions = {
@@ -155,8 +155,8 @@ function compiling(compiler: (project: Project) => string, ...command: readonly 
       declaration: false,
       declarationMap: false,
     };
-    const { home } = project;
-    const extended = existsSync(project.path(home)) ? { extends: `../${basename(home)}` } : {};
+    const { mainConfig } = project;
+    const extended = existsSync(project.path(mainConfig)) ? { extends: `../${basename(mainConfig)}` } : {};
     const settings = {
       ...extended,
       compilerOptions,
@@ -177,7 +177,7 @@ const NEST: Host = {
   evidence: (project) =>
     project.files.includes("nest-cli.json")
       ? "nest-cli.json"
-      : project.asksFor("@nestjs/core")
+      : project.dependsOn("@nestjs/core")
         ? "`@nestjs/core` in package.json"
         : undefined,
   setUp(draft, project) {
@@ -195,10 +195,10 @@ const NEST: Host = {
     patchOnInstall(draft, project);
   },
   next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "nest build")),
-  tryOut: compiling((project) => project.bin("typescript", "tsc")),
+  tryOut: compileWith((project) => project.bin("typescript", "tsc")),
 };
 
-/** For those who cannot say which compiler runs. */
+/** Patches the installed TypeScript, for users who cannot choose which compiler runs. */
 function patchOnInstall(draft: Draft, project: Project): void {
   const patch = "ts-patch install -s";
   const isDone = draft.edit("package.json", (config) => {
@@ -230,7 +230,7 @@ function isPatched(project: Project): boolean {
 
 // ---- Nx -------------------------------------------------------------------------------------------------
 
-/** Nx runs `tsc --build` for each referenced project, and no script says so. */
+/** Nx runs `tsc --build` for each referenced project, without a script that shows it. */
 const NX: Host = {
   name: "Nx",
   evidence: (project) =>
@@ -242,12 +242,12 @@ const NX: Host = {
     patchOnInstall(draft, project);
   },
   next: (project, _, lock) => compilingTo(project, lock, "npx nx run-many --target=build"),
-  tryOut: compiling((project) => project.bin("typescript", "tsc")),
+  tryOut: compileWith((project) => project.bin("typescript", "tsc")),
 };
 
 export const COMPILERS: readonly Host[] = [NEST, NX, TSPC, TYPESCRIPT_7];
 
-/** What builds where nothing else is seen to: the host and its evidence. */
+/** Returns the compiler of a project for which no other host was found. */
 export function usualCompiler(project: Project): Host | undefined {
   if (!project.isCompiled) return undefined;
   return whyNotTspc(project) === undefined ? TSPC : TYPESCRIPT_7;

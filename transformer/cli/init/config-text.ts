@@ -2,13 +2,13 @@ import MagicString from "magic-string";
 import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
 
-/** A configuration that somebody has written, in JSON or in JavaScript. What is added leaves comments and layout alone. */
+/** A configuration file in JSON or JavaScript. Changes preserve its comments and layout. */
 export class ConfigText {
   readonly isUnderstood: boolean;
   readonly #ts: Parser;
   readonly #file: TS.SourceFile;
   readonly #isJson: boolean;
-  /** As the file breaks its lines. */
+  /** The line break that the file uses. */
   readonly #newLine: string;
   readonly #changed: MagicString;
 
@@ -28,7 +28,7 @@ export class ConfigText {
 
   // ---- reading ------------------------------------------------------------------------------------------
 
-  /** The object of a JSON file, or the one that the module exports. */
+  /** Returns the object of a JSON file, or the one that the module exports. */
   root(): TS.ObjectLiteralExpression | undefined {
     const ts = this.#ts;
     for (const statement of this.#file.statements) {
@@ -42,7 +42,7 @@ export class ConfigText {
     return undefined;
   }
 
-  /** The object that a function of one of these names is called with, when only one call has that property. */
+  /** Returns the first argument of a call to one of these functions, if exactly one such call has the property. */
   argumentOf(names: readonly string[], property: string): TS.ObjectLiteralExpression | undefined {
     const ts = this.#ts;
     const found: TS.ObjectLiteralExpression[] = [];
@@ -66,7 +66,7 @@ export class ConfigText {
       (one) => one.name !== undefined && "text" in one.name && one.name.text === name,
     );
     if (property === undefined) return undefined;
-    // Of a shorthand or a method, something that is no literal: it is there, and not ours to change.
+    // For a shorthand or a method, returns its name. That is no literal, so callers see that the property exists and do not change it.
     return ts.isPropertyAssignment(property) ? property.initializer : (property.name as TS.Expression);
   }
 
@@ -80,12 +80,12 @@ export class ConfigText {
     return value && this.#ts.isArrayLiteralExpression(value) ? value : undefined;
   }
 
-  /** Returns the object that an element of a list is, or that it gives to a function such as `defineProject`. */
+  /** Returns the object of a list element: the element itself, or the argument of a function such as `defineProject`. */
   asObject(element: TS.Expression): TS.ObjectLiteralExpression | undefined {
     return this.#object(element);
   }
 
-  /** Whether all that the object has stands in it, by a name that can be read. */
+  /** Whether every property of the object has a readable name. An object with a spread or a computed name may have others. */
   isWhole(object: TS.ObjectLiteralExpression): boolean {
     return object.properties.every(
       ({ name }) => name !== undefined && !this.#ts.isComputedPropertyName(name),
@@ -98,7 +98,11 @@ export class ConfigText {
 
   // ---- writing ------------------------------------------------------------------------------------------
 
-  /** @param properties code by the names */
+  /**
+   * Appends properties to an object.
+   *
+   * @param properties the code of each value, by its name
+   */
   addProperties(object: TS.ObjectLiteralExpression, properties: Readonly<Record<string, string>>): void {
     const codes = Object.entries(properties).map(([name, code]) => {
       const isName = !this.#isJson && /^[\w$]+$/.test(name);
@@ -122,7 +126,7 @@ export class ConfigText {
     this.#changed.update(node.getStart(this.#file), node.end, this.#lines(code));
   }
 
-  /** Takes in a plugin behind what is taken in already. */
+  /** Adds an import of a plugin after the existing imports. */
   takeIn(name: string, from: string, how: "import" | "require"): void {
     const ts = this.#ts;
     const { text, statements } = this.#file;
@@ -137,7 +141,7 @@ export class ConfigText {
     else this.#insert(this.#startOfCode(), `${line}\n\n`);
   }
 
-  // ---- inside -------------------------------------------------------------------------------------------
+  // ---- helpers ------------------------------------------------------------------------------------------
 
   #insert(at: number, text: string): void {
     this.#changed.appendLeft(at, this.#lines(text));
@@ -147,7 +151,7 @@ export class ConfigText {
     return text.replaceAll("\n", this.#newLine);
   }
 
-  /** Behind what speaks of the whole file: a shebang, and comments of one line. */
+  /** Returns the position after a shebang and after leading line comments, which describe the whole file. */
   #startOfCode(): number {
     const { text, statements } = this.#file;
     const [first] = statements;
@@ -169,16 +173,16 @@ export class ConfigText {
     const between = this.#isFirstOnLine(start) ? `\n${this.#indentAt(start)}` : " ";
     const added = codes.join(`,${between}`);
     if (items.hasTrailingComma) {
-      this.#insert(this.#behindComments(items.end), `${between}${added},`);
-    } else if (this.#behindComments(last.end) === last.end) {
+      this.#insert(this.#endOfComments(items.end), `${between}${added},`);
+    } else if (this.#endOfComments(last.end) === last.end) {
       this.#insert(last.end, `,${between}${added}`);
     } else {
       this.#insert(last.end, ",");
-      this.#insert(this.#behindComments(last.end), `${between}${added}`);
+      this.#insert(this.#endOfComments(last.end), `${between}${added}`);
     }
   }
 
-  /** What has nothing in it, but maybe comments. */
+  /** Fills an empty object or list. It may contain comments. */
   #fill(container: TS.Node, codes: readonly string[]): void {
     const open = container.getStart(this.#file) + 1;
     const close = container.end - 1;
@@ -188,13 +192,13 @@ export class ConfigText {
       return;
     }
     const indent = this.#indentAt(open);
-    const inner = codes.map((code) => `\n${indent}${this.#unit()}${code}`).join(",");
+    const inner = codes.map((code) => `\n${indent}${this.#indentUnit()}${code}`).join(",");
     if (isBlank && open < close) this.#changed.remove(open, close);
     this.#insert(open, isBlank ? `${inner}\n${indent}` : inner);
   }
 
-  /** Comments behind an item, on its line, are about it. */
-  #behindComments(end: number): number {
+  /** Returns the end of the comments that follow an item on its line. They describe that item. */
+  #endOfComments(end: number): number {
     return this.#ts.getTrailingCommentRanges(this.#file.text, end)?.at(-1)?.end ?? end;
   }
 
@@ -211,11 +215,11 @@ export class ConfigText {
     return text.slice(text.lastIndexOf("\n", at - 1) + 1, at);
   }
 
-  #unit(): string {
+  #indentUnit(): string {
     return /^(?:\t| {2,})(?=\S)/m.exec(this.#file.text)?.[0] ?? "  ";
   }
 
-  /** What the expression is in the end, where that can be read. */
+  /** Resolves the expression to an object literal, if its text shows which one it is. */
   #object(expression: TS.Expression): TS.ObjectLiteralExpression | undefined {
     const ts = this.#ts;
     if (ts.isObjectLiteralExpression(expression)) return expression;

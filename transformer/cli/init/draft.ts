@@ -3,28 +3,28 @@ import { ConfigText } from "./config-text";
 import type { FileChange } from "../write-files";
 import type { Project } from "./project";
 
-/** What is to be done to a project, of which nothing is done yet. */
+/** The planned changes to a project. Nothing is written until they are applied. */
 export class Draft {
   readonly dependencies = new Set<string>();
   readonly devDependencies = new Set<string>();
   readonly byHand: ByHand[] = [];
-  /** To be run when all is installed. */
+  /** The commands to run once all packages are installed. */
   readonly commands: (readonly [program: string, ...args: string[]])[] = [];
   readonly #project: Project;
   readonly #texts = new Map<string, string>();
-  /** What the files contained when they were read: a change is made of that. */
+  /** The text of each file when it was read. Changes are based on it. */
   readonly #before = new Map<string, string | undefined>();
 
   constructor(project: Project) {
     this.#project = project;
   }
 
-  /** The files that are to be written, by their names. */
+  /** The new text of each file to write, by file name. */
   get changes(): ReadonlyMap<string, string> {
     return this.#texts;
   }
 
-  /** The same for whoever writes them. */
+  /** Returns the same changes for `writeFiles`, with the text before each change. */
   get fileChanges(): FileChange[] {
     return [...this.#texts].map(([path, after]) => ({ path, before: this.#before.get(path), after }));
   }
@@ -40,9 +40,9 @@ export class Draft {
   }
 
   /**
-   * Changes the object that the file has or exports, unless the change finds something that it does not understand.
+   * Changes the object that the file contains or exports. Does nothing if `change` returns `false`.
    *
-   * @returns whether it was understood
+   * @returns whether the file was understood
    */
   edit(file: string, change: (config: ConfigText) => boolean): boolean {
     const before = this.text(file);
@@ -55,21 +55,21 @@ export class Draft {
   }
 
   install(...packages: readonly string[]): void {
-    for (const name of packages) this.#want(name, this.dependencies);
+    for (const name of packages) this.#add(name, this.dependencies);
   }
 
   installDev(...packages: readonly string[]): void {
-    for (const name of packages) this.#want(name, this.devDependencies);
+    for (const name of packages) this.#add(name, this.devDependencies);
   }
 
-  #want(spec: string, where: Set<string>): void {
+  #add(spec: string, where: Set<string>): void {
     if (!this.#project.has(spec.replace(/(?!^)@.*$/, ""))) where.add(spec);
   }
 }
 
 export const NOT_UNDERSTOOD = "It is written in a way that is not understood here. Write into it";
 
-/** What is left to whoever knows the project. */
+/** A step that a person must do by hand. */
 export interface ByHand {
   readonly file: string;
   readonly why: string;

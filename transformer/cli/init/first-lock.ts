@@ -4,17 +4,17 @@ import { dirname, join, sep } from "node:path";
 import type { TryOut } from "./host";
 import type { Project } from "./project";
 
-/** The file with the first lock, and its text. */
+/** Returns the name and the text of the file with the first lock. */
 export function firstLock(
   project: Project,
   isForNode: boolean,
 ): { readonly file: string; readonly text: string } {
-  const home = dirname(project.home);
-  const sources = existsSync(project.path(join(home, "src"))) ? join(home, "src") : home;
+  const configDir = dirname(project.mainConfig);
+  const sources = existsSync(project.path(join(configDir, "src"))) ? join(configDir, "src") : configDir;
   const dir = sources === "." ? "" : `${sources.split(sep).join("/")}/`;
   if (!project.isTypeScript) return { file: `${dir}first-lock.mjs`, text: withoutTypes(PROGRAM) };
-  // Node takes a .ts file for CommonJS where package.json says so, and so does a compiler that leaves imports as they are.
-  const needsEnding = isForNode || project.setting("verbatimModuleSyntax", project.home) === true;
+  // Node treats a .ts file as CommonJS if package.json says so. A compiler that preserves imports does the same.
+  const needsEnding = isForNode || project.setting("verbatimModuleSyntax", project.mainConfig) === true;
   const file = `${dir}first-lock.${needsEnding && !project.isModule ? "mts" : "ts"}`;
   return { file, text: knowsConsole(project) ? PROGRAM : PROGRAM.replace("\n\n", `\n\n${CONSOLE}\n\n`) };
 }
@@ -42,16 +42,19 @@ function withoutTypes(program: string): string {
   return program.replaceAll(/: (?:string|Promise<\w+>)(?=[)\s])/g, "");
 }
 
-/** Whether the types of the project have a console. */
+/** Whether the project's types declare `console`. */
 function knowsConsole(project: Project): boolean {
-  const [lib, types] = [project.setting("lib", project.home), project.setting("types", project.home)];
+  const [lib, types] = [
+    project.setting("lib", project.mainConfig),
+    project.setting("types", project.mainConfig),
+  ];
   if (!Array.isArray(lib) || lib.some((name) => /^dom$/i.test(String(name)))) return true;
   if (Array.isArray(types)) return types.includes("node") || types.includes("*");
   return (project.typescript?.major ?? 6) < 6 && project.has("@types/node");
 }
 
 /**
- * Compiles the first lock, and runs it.
+ * Compiles and runs the first lock.
  *
  * @returns what it printed, or what went wrong
  */
@@ -60,7 +63,7 @@ export function tryFirstLock(
   file: string,
   tryOut: TryOut,
 ): { isHeld: boolean; output: string } {
-  const dir = mkdtempSync(project.path(join(dirname(project.home), ".lockweave-")));
+  const dir = mkdtempSync(project.path(join(dirname(project.mainConfig), ".lockweave-")));
   try {
     let output = "";
     for (const step of tryOut(project, file, dir)) {

@@ -12,7 +12,7 @@ interface Framework {
   readonly tool: string;
   /** The name of the configuration without its extension. */
   readonly config: string;
-  /** Where the configuration has lists of plugins. */
+  /** The property path of each list of plugins in the configuration. */
   readonly lists: readonly (readonly string[])[];
   /** The file that the server runs before it handles requests. */
   readonly start: string;
@@ -57,16 +57,16 @@ const FRAMEWORKS: readonly Framework[] = [
   },
 ];
 
-/** Returns whether a framework runs Vite for the project. Vite's own command then builds no other entry. */
+/** Whether a framework runs Vite for the project. If so, Vite's own command cannot build another entry. */
 export function hasFramework(project: Project): boolean {
-  return FRAMEWORKS.some((framework) => project.asksFor(framework.package));
+  return FRAMEWORKS.some((framework) => project.dependsOn(framework.package));
 }
 
-/** The hosts cannot show the first lock: they build the whole application. */
+/** The hosts for the frameworks. They have no `tryOut`, because they always build the whole application. */
 export const FRAMEWORK_HOSTS: readonly Host[] = FRAMEWORKS.map((framework) => ({
   name: framework.name,
   evidence: (project) =>
-    project.asksFor(framework.package) ? `\`${framework.package}\` in package.json` : undefined,
+    project.dependsOn(framework.package) ? `\`${framework.package}\` in package.json` : undefined,
   setUp: (draft, project) => setUp(draft, project, framework),
   next: (project, draft) => ({
     command: commandFor(project, draft, framework.tool, "build"),

@@ -1,33 +1,33 @@
 import type { Draft } from "./draft";
 import type { Project } from "./project";
 
-/** What compiles code, or runs it: a section of docs/hosts.md. */
+/** A tool that compiles or runs code. Each one has a section in docs/hosts.md. */
 export interface Host {
   readonly name: string;
-  /** By what the project is seen to use it. */
+  /** Returns the evidence that the project uses this host, or `undefined`. */
   evidence(project: Project): string | undefined;
   readonly isForTests?: true;
-  /** Drafts what has to be changed. */
+  /** Drafts the required changes. */
   setUp(draft: Draft, project: Project): void;
-  /** What to type once it is set up. */
+  /** Returns the command to run after the setup. */
   next(project: Project, draft: Draft, lock: string): NextStep;
-  /** How the first lock is compiled and run; nothing where that takes the whole application. */
+  /** Compiles and runs the first lock. `undefined` if that requires the whole application. */
   readonly tryOut?: TryOut;
 }
 
 export interface NextStep {
   readonly command: string;
-  /** What it does, and where the woven code is to be seen. */
+  /** A phrase that describes the effect of the command, and where the woven code appears. */
   readonly about: string;
 }
 
 /**
- * The programs to run, one after the other.
+ * Returns the programs to run in order.
  *
  * @param file the first lock
  * @param dir an empty directory in the project
  */
 export type TryOut = (project: Project, file: string, dir: string) => readonly Step[];
 
-/** Arguments for Node. What is written to `dir` may not be known before it is there. */
+/** The arguments for Node. A function returns them after the earlier steps, when the files in `dir` exist. */
 export type Step = readonly string[] | (() => readonly string[]);

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { agrees, block, bold, cyan, NOT_AGREED, padded, print, red, safe, type SafeText } from "../printer";
+import { confirms, block, bold, cyan, NOT_AGREED, padded, print, red, safe, type SafeText } from "../printer";
 import { BUNDLERS } from "./bundlers";
 import { COMPILERS, usualCompiler } from "./compilers";
 import { Draft } from "./draft";
@@ -12,21 +12,21 @@ import { PLAIN_NODE, RUNNERS } from "./runners";
 import { UsageError } from "../../verify/usage-error";
 import { writeFiles } from "../write-files";
 
-/** By their names in docs/hosts.md; the first that is found and can do it shows the first lock. */
+/** All hosts in order of priority. The first detected host that can try out a lock shows the first lock. */
 export const HOSTS: readonly Host[] = [...BUNDLERS, ...COMPILERS, ...RUNNERS, JEST];
 
 /**
- * Sets the project up for what compiles it, once that is agreed to, and shows a first lock.
+ * Sets up the project for its compiler after the user confirms, and shows a first lock.
  *
  * @returns the exit code
- * @throws {UsageError} if there is no project, or only packages of a workspace
+ * @throws {UsageError} if there is no project, or if this is the root of a workspace without anything to set up
  */
 export async function init(dir: string, isAgreed: boolean): Promise<number> {
   const project = new Project(dir);
   const plan = planFor(project);
   print(...report(project, plan));
   if (hasChanges(plan)) {
-    if (!isAgreed && !(await agrees(safe`Change it?`))) {
+    if (!isAgreed && !(await confirms(safe`Change it?`))) {
       print(safe`Nothing was changed. \`npx lockweave init --yes\` changes it.`);
       return NOT_AGREED;
     }
@@ -43,7 +43,7 @@ interface Plan {
   readonly draft: Draft;
   readonly found: readonly (readonly [host: Host, evidence: string])[];
   readonly lock: { readonly file: string; readonly text: string };
-  /** Which is to show the first lock, when all of its configuration is there. */
+  /** The host that shows the first lock, if its configuration is complete. */
   readonly host: Host | undefined;
   readonly isComplete: boolean;
 }
@@ -90,14 +90,14 @@ function hasChanges({ draft }: Plan): boolean {
   return draft.changes.size + draft.dependencies.size + draft.devDependencies.size > 0;
 }
 
-// ---- what is said ---------------------------------------------------------------------------------------
+// ---- the report -----------------------------------------------------------------------------------------
 
 function report(project: Project, { draft, found }: Plan): SafeText[] {
   const { packageManager, isModule } = project;
   const commands = commandsOf(project, draft).map((command) => safe`  ${command.join(" ")}`);
   const changes = [...draft.changes].flatMap(([file, text]) => {
     const before = project.read(file);
-    const { removed, added } = differing(before ?? "", text);
+    const { removed, added } = changedLines(before ?? "", text);
     return [safe`  ${file}${before === undefined ? " (new)" : ""}`].concat(
       removed.map((line) => red(safe`  - ${block(line)}`)),
       added.map((line) => cyan(safe`  + ${block(line)}`)),
@@ -131,8 +131,11 @@ function typeScriptsOf({ typescript, typescripts }: Project): string {
   return versions.length === 0 ? "no TypeScript" : `TypeScript ${versions.join(" and ")}`;
 }
 
-/** Lines that only one of the two has. */
-function differing(before: string, after: string): { readonly removed: string[]; readonly added: string[] } {
+/** Returns the lines that only one of the two texts contains. */
+function changedLines(
+  before: string,
+  after: string,
+): { readonly removed: string[]; readonly added: string[] } {
   const only = (these: string, those: string): string[] => {
     const others = those.split("\n");
     return these.split("\n").filter((line) => {
@@ -144,7 +147,7 @@ function differing(before: string, after: string): { readonly removed: string[];
   return { removed: only(before, after), added: only(after, before) };
 }
 
-// ---- what is done ---------------------------------------------------------------------------------------
+// ---- applying the plan ----------------------------------------------------------------------------------
 
 type Command = readonly [program: string, ...args: string[]];
 
@@ -162,9 +165,9 @@ function installations({ packageManager }: Project, { dependencies, devDependenc
 }
 
 /**
- * Installs packages before it changes a file: a configuration that asks for a package which is not there breaks the next build.
+ * Installs packages before it changes a file. A configuration that names a missing package would break the next build.
  *
- * @returns whether all has gone well
+ * @returns whether all steps succeeded
  */
 function apply(project: Project, plan: Plan): boolean {
   const missing = installations(project, plan.draft);
@@ -175,7 +178,7 @@ function apply(project: Project, plan: Plan): boolean {
     );
     return false;
   }
-  // The package manager has changed package.json, so the changes are made of what it contains now.
+  // The package manager changed package.json, so the plan is made again from its current text.
   const now = missing.length === 0 ? plan : planFor(new Project(project.dir));
   if (hostNames(now) !== hostNames(plan)) {
     print(
@@ -201,7 +204,11 @@ function run({ dir }: Project, [program, ...args]: Command): boolean {
   return spawnSync(program, args, settings).status === 0;
 }
 
-/** @returns whether it was shown, or cannot be without the whole application */
+/**
+ * Compiles and runs the first lock, and prints the result.
+ *
+ * @returns whether it ran under its lock, or only the whole application can show it
+ */
 function showFirstLock(project: Project, { draft, found, lock, host, isComplete }: Plan): boolean {
   if (host?.tryOut === undefined) {
     const name = found[0]?.[0].name ?? "your compiler";
@@ -227,7 +234,7 @@ function showFirstLock(project: Project, { draft, found, lock, host, isComplete 
   return isHeld;
 }
 
-/** The commands that compile or run here, and what to do with them. */
+/** Lists the commands that compile or run the project, and what to do next. */
 function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
   const steps = found.map(([host]) => host.next(project, draft, lock.file));
   const width = Math.max(...steps.map(({ command }) => command.length));
@@ -247,12 +254,12 @@ function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
   ];
 }
 
-/** What there is to be looked at depends on what writes it. */
+/** Returns how to check the locks. That depends on the tool that writes the output. */
 function proofOf(project: Project, found: Plan["found"]): string {
   const isThere = (hosts: readonly Host[]): boolean =>
     found.some(([host]) => hosts.includes(host) && host.isForTests !== true);
   if (isThere(BUNDLERS)) return "`npx lockweave check --output` with what was built proves them.";
-  const isEmitted = isThere(COMPILERS) && project.setting("noEmit", project.home) !== true;
+  const isEmitted = isThere(COMPILERS) && project.setting("noEmit", project.mainConfig) !== true;
   return isEmitted || !project.isCompiled
     ? "`npx lockweave check` proves them."
     : "`npx lockweave check --watch` says what is wrong with a tag.";

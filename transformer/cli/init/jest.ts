@@ -8,7 +8,7 @@ export const JEST: Host = {
   name: "Jest",
   isForTests: true,
   evidence: (project) =>
-    project.config("jest.config") ?? (project.asksFor("jest") ? "`jest` in package.json" : undefined),
+    project.config("jest.config") ?? (project.dependsOn("jest") ? "`jest` in package.json" : undefined),
   setUp(draft, project) {
     for (const other of project.configsNamedTo("jest")) setUpFile(draft, project, other);
     const json = project.files.find((file) => file === "jest.config.json");
@@ -58,7 +58,7 @@ function wrapTransforms(config: ConfigText, settings: Settings, project: Project
   if (transforms.properties.length === 0) return false;
   for (const property of transforms.properties) {
     if ("expression" in property) {
-      // Of a preset, as `ts-jest config:init` writes it: which files it compiles with what, only the preset knows.
+      // A spread of a preset, as `ts-jest config:init` writes it. Only the preset knows which transformer compiles which files.
       const wrapped = `([files, transformer]) => [files, ["lockweave/jest", { transformer }]]`;
       const entries = `Object.entries(${config.textOf(property.expression)})`;
       config.replace(property, `...Object.fromEntries(${entries}.map(${wrapped}))`);
@@ -67,7 +67,7 @@ function wrapTransforms(config: ConfigText, settings: Settings, project: Project
     const name = property.name !== undefined && "text" in property.name ? property.name.text : "";
     const value = config.value(transforms, name);
     const code = value && config.textOf(value);
-    // The others compile no scripts.
+    // Other patterns match no scripts.
     if (value === undefined || code === undefined || !/[jt]s|\bt\b/.test(name)) continue;
     if (!/^(?:["']|\[\s*["'])/.test(code)) return false;
     config.replace(value, `["lockweave/jest", { "transformer": ${code} }]`);
@@ -75,10 +75,14 @@ function wrapTransforms(config: ConfigText, settings: Settings, project: Project
   return true;
 }
 
-/** @param transformer of the preset, if there is one */
+/**
+ * Returns the value of `transform` for a configuration without one.
+ *
+ * @param transformer the preset's transformer, if there is a preset
+ */
 function usualTransform(transformer: string | undefined, project: Project): string {
-  const name = transformer ?? (project.asksFor("ts-jest") ? "ts-jest" : undefined);
+  const name = transformer ?? (project.dependsOn("ts-jest") ? "ts-jest" : undefined);
   return name === undefined
-    ? '{ "\\\\.[jt]sx?$": "lockweave/jest" }' // Around babel-jest, as Jest by itself.
+    ? '{ "\\\\.[jt]sx?$": "lockweave/jest" }' // This wraps babel-jest, Jest's default.
     : `{ "\\\\.[cm]?tsx?$": ["lockweave/jest", { "transformer": "${name}" }] }`;
 }

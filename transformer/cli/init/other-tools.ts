@@ -22,7 +22,7 @@ export function notesOnTools(project: Project): string[] {
     ["oxlint", "oxlint"],
     ["@biomejs/biome", "Biome"],
   ] as const) {
-    if (project.asksFor(name))
+    if (project.dependsOn(name))
       notes.push(`${linter} reports names that only a tag uses as unused. Fix: see ${PAGE}.`);
   }
   if (project.read("nest-cli.json")?.includes("introspectComments") === true) {

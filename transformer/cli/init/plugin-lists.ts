@@ -19,13 +19,13 @@ export function addPlugin(
 ): boolean {
   const style = styleOf(draft, file);
   return draft.edit(file, (config) => {
-    if (draft.text(file)?.includes(from) === true) return true; // It is there already.
+    if (draft.text(file)?.includes(from) === true) return true; // The file already has the plugin.
     const root = config.root();
     return root !== undefined && addToLists(config, root, lists, from, style);
   });
 }
 
-/** Does the same in an object that the configuration contains. */
+/** Adds the plugin to lists of an object inside the configuration. */
 export function addToLists(
   config: ConfigText,
   object: TS.ObjectLiteralExpression,
@@ -47,14 +47,14 @@ export function addToList(
   const list = config.arrayAt(object, name);
   const next = config.objectAt(object, name);
   if (inner.length > 0 && next !== undefined) return addToList(config, next, inner);
-  // The first place: other plugins may remove comments.
+  // The plugin goes first, because other plugins may remove comments.
   if (inner.length === 0 && list !== undefined) config.addElement(list, "lockweave()", "first");
   else if (config.value(object, name) !== undefined || !config.isWhole(object)) return false;
   else config.addProperties(object, { [name]: nested(inner) });
   return true;
 }
 
-/** Returns `{ rollupConfig: { plugins: [lockweave()] } }` for `rollupConfig`, `plugins`. */
+/** Returns the code `{ rollupConfig: { plugins: [lockweave()] } }` for the path `rollupConfig`, `plugins`. */
 function nested(path: readonly string[], list = "[lockweave()]"): string {
   return path.reduceRight((code, name) => `{ ${name}: ${code} }`, list);
 }
@@ -66,7 +66,7 @@ export function styleOf(draft: Draft, file: string): ImportStyle {
   return isScript ? "require" : "import";
 }
 
-/** Returns the lines for a user who adds the plugin by hand. */
+/** Returns the lines that a user adds by hand. */
 export function pluginLines(
   from: string,
   lists: readonly (readonly string[])[],

@@ -21,15 +21,19 @@ interface Manifest {
   readonly [name: string]: unknown;
 }
 
-/** A project as it stands on disk. */
+/** A project on disk. */
 export class Project {
   readonly dir: string;
   readonly manifest: Manifest;
-  /** Those beside package.json. */
+  /** The names of the files beside package.json. */
   readonly files: readonly string[];
   readonly scripts: readonly string[];
 
-  /** @throws {UsageError} when there is none */
+  /**
+   * Reads package.json and the names of the files beside it.
+   *
+   * @throws {UsageError} if there is no valid package.json
+   */
   constructor(dir: string) {
     this.dir = dir;
     const text = this.read("package.json");
@@ -53,18 +57,18 @@ export class Project {
     return existsSync(path) ? readFileSync(path, "utf8") : undefined;
   }
 
-  /** Whether package.json asks for it. */
-  asksFor(name: string): boolean {
+  /** Whether package.json lists the package. */
+  dependsOn(name: string): boolean {
     const { dependencies = {}, devDependencies = {} } = this.manifest;
     return name in dependencies || name in devDependencies;
   }
 
-  /** Whether it is there, or will be once the packages are installed. */
+  /** Whether the package is installed, or will be once the dependencies are installed. */
   has(name: string): boolean {
-    return this.asksFor(name) || this.manifestOf(name) !== undefined;
+    return this.dependsOn(name) || this.manifestOf(name) !== undefined;
   }
 
-  /** What is installed. */
+  /** Returns the manifest of an installed package. */
   manifestOf(name: string): { readonly path: string; readonly manifest: Manifest } | undefined {
     const path = this.#installed(name);
     return path === undefined
@@ -72,7 +76,7 @@ export class Project {
       : { path, manifest: JSON.parse(readFileSync(path, "utf8")) as Manifest };
   }
 
-  /** The script of a program that a package brings. */
+  /** Returns the script of a program that a package provides. */
   bin(name: string, program = name): string {
     const installed = this.manifestOf(name);
     const given = installed?.manifest["bin"];
@@ -82,7 +86,10 @@ export class Project {
     return join(installed?.path ?? this.path("node_modules"), "..", script);
   }
 
-  /** By the names of files beside package.json: `vite.config` is any of `vite.config.ts`, `vite.config.mjs`, ... */
+  /**
+   * Finds a configuration file beside package.json by its name without the extension. `vite.config` matches `vite.config.ts`,
+   * `vite.config.mjs`, and so on.
+   */
   config(...names: readonly string[]): string | undefined {
     return names
       .map((name) =>
@@ -91,12 +98,12 @@ export class Project {
       .find((file) => file !== undefined);
   }
 
-  /** Whether a script runs the program. */
+  /** Whether a script in package.json runs the program. */
   runs(program: string): boolean {
     return this.scripts.some((script) => new RegExp(`(?<![\\w./@:-])${program}(?![\\w./:-])`).test(script));
   }
 
-  /** Those that scripts name to the program, beside the one that it finds by itself. */
+  /** Returns the configurations that scripts pass to the program with `--config`. */
   configsNamedTo(program: string): string[] {
     const named = this.scripts.flatMap((script) =>
       [
@@ -106,54 +113,54 @@ export class Project {
     return [...new Set(named)].filter((file) => existsSync(this.path(file)));
   }
 
-  /** `undefined` where no TypeScript is. */
+  /** The TypeScript of the project, or `undefined` if it has none. */
   get typescript():
     { readonly version: string; readonly major: number; readonly isTooOld: boolean } | undefined {
     const { dependencies = {}, devDependencies = {} } = this.manifest;
-    const asked = devDependencies["typescript"] ?? dependencies["typescript"];
-    const version = this.manifestOf("typescript")?.manifest.version ?? asked ?? "";
+    const range = devDependencies["typescript"] ?? dependencies["typescript"];
+    const version = this.manifestOf("typescript")?.manifest.version ?? range ?? "";
     const [, major = "", minor = "0"] = /(\d+)(?:\.(\d+))?/.exec(versionIn(version)) ?? [];
     if (major === "") return undefined;
     return { version, major: Number(major), isTooOld: Number(major) * 100 + Number(minor) < 509 };
   }
 
-  /** Every TypeScript that is installed: `typescript`, and those with other names. */
+  /** Every installed TypeScript: `typescript`, and packages with other names. */
   get typescripts(): InstalledTypeScript[] {
     return installedTypeScripts(this.path("package.json"));
   }
 
-  /** The TypeScript that `tsc` runs in scripts. */
+  /** The TypeScript that `tsc` in a script runs. */
   get typescriptOfTsc(): InstalledTypeScript | undefined {
     return typeScriptOfTsc(this.path("package.json"));
   }
 
-  /** Whether `typescript` is another package, such as `@typescript/typescript6`. ts-patch takes none of these. */
+  /** Whether `typescript` is an alias of another package, such as `@typescript/typescript6`. ts-patch accepts no alias. */
   get isTypeScriptAliased(): boolean {
     const { dependencies = {}, devDependencies = {} } = this.manifest;
-    const asked = devDependencies["typescript"] ?? dependencies["typescript"] ?? "";
+    const range = devDependencies["typescript"] ?? dependencies["typescript"] ?? "";
     const installed = this.typescripts.find(({ name }) => name === "typescript");
-    return installed === undefined ? /^npm:(?!typescript@)/.test(asked) : !installed.isOriginal;
+    return installed === undefined ? /^npm:(?!typescript@)/.test(range) : !installed.isOriginal;
   }
 
-  /** The dependency that asks for TypeScript 7 under another name. */
+  /** The dependency that installs TypeScript 7 under another name. */
   get nativeAlias(): string | undefined {
     const { dependencies = {}, devDependencies = {} } = this.manifest;
     const all = Object.entries({ ...dependencies, ...devDependencies });
-    return all.find(([, asked]) => /^npm:typescript@\D*(?:[7-9]|\d\d)/.test(asked))?.[0];
+    return all.find(([, range]) => /^npm:typescript@\D*(?:[7-9]|\d\d)/.test(range))?.[0];
   }
 
-  /** Whether TypeScript is what is written. */
+  /** Whether the sources are TypeScript. */
   get isTypeScript(): boolean {
     const sources = [...this.files, ...this.scripts.flatMap((script) => script.split(/\s+/))];
     return this.isCompiled || sources.some((file) => /(?<!\.d)\.[cm]?ts$/.test(file));
   }
 
-  /** Whether TypeScript compiles it: Node strips types by itself. */
+  /** Whether TypeScript compiles the sources. Otherwise, Node may strip the types itself. */
   get isCompiled(): boolean {
     return this.typescript !== undefined || this.files.includes("tsconfig.json");
   }
 
-  /** Whether it has packages of a workspace of npm, Yarn, Bun, or pnpm. */
+  /** Whether it is the root of a workspace of npm, Yarn, Bun, or pnpm. */
   get isWorkspaceRoot(): boolean {
     return "workspaces" in this.manifest || this.files.includes("pnpm-workspace.yaml");
   }
@@ -162,7 +169,7 @@ export class Project {
     return this.manifest.type === "module";
   }
 
-  /** Each tsconfig.json of the project that names files, and what it extends: what stands in an earlier one holds. */
+  /** Returns each tsconfig.json of the project that names files, followed by the ones that it extends. Settings in earlier ones win. */
   tsconfigs(...named: readonly string[]): ReturnType<typeof configFiles>[] {
     const paths = ["tsconfig.json", ...named]
       .map((name) => this.path(name))
@@ -171,14 +178,14 @@ export class Project {
     return [...all].map((path) => configFiles(parser(), path));
   }
 
-  /** The tsconfig.json of the first files that are compiled: of a referenced project, where the one here has no files. */
-  get home(): string {
+  /** The tsconfig.json of the first files that are compiled. If the one here has no files, this is the first referenced project. */
+  get mainConfig(): string {
     const path = this.path("tsconfig.json");
     const all = existsSync(path) ? projectsInOrder(parser(), path) : [];
     return all.length === 0 || all.includes(path) ? "tsconfig.json" : relative(this.dir, all[0] ?? path);
   }
 
-  /** A setting of the nearest tsconfig.json, or of another. */
+  /** Returns a setting of this tsconfig.json or of another one, including inherited settings. */
   setting(name: string, config = "tsconfig.json"): unknown {
     const path = this.path(config);
     const chain = existsSync(path) ? configFiles(parser(), path) : [];
@@ -206,9 +213,9 @@ export class Project {
   }
 }
 
-/** `npm:@typescript/typescript6@^6.0.2` has its version behind the last `@`. */
-function versionIn(asked: string): string {
-  return asked.startsWith("npm:") ? asked.slice(asked.lastIndexOf("@")) : asked;
+/** Returns the version range of an alias, which follows the last `@`, as in `npm:@typescript/typescript6@^6.0.2`. */
+function versionIn(range: string): string {
+  return range.startsWith("npm:") ? range.slice(range.lastIndexOf("@")) : range;
 }
 
 export interface PackageManager {

@@ -20,7 +20,7 @@ const TSX: Host = {
         ? withRegister(["tsx", "watch"], rest.slice(1))
         : withRegister(["tsx"], rest);
     });
-    tell(draft, left, `tsx ${REGISTER} ...`);
+    reportScripts(draft, left, `tsx ${REGISTER} ...`);
   },
   next: (_, __, lock) => running("npx", "tsx", REGISTER, lock),
   tryOut: (_, file) => [["--import", "tsx", "--import", "lockweave/register", file]],
@@ -30,8 +30,8 @@ const TS_NODE: Host = {
   name: "ts-node",
   evidence(project) {
     if (project.runs(TS_NODE_PROGRAM)) return "`ts-node` in a script";
-    // NestJS's starter has such a script, and a patched TypeScript.
-    return preloadsTsNode(project) && !project.asksFor("@nestjs/core")
+    // NestJS's starter also has such a script, but it gets a patched TypeScript.
+    return preloadsTsNode(project) && !project.dependsOn("@nestjs/core")
       ? "`ts-node/register` in a script"
       : undefined;
   },
@@ -55,7 +55,7 @@ const TS_NODE: Host = {
       return words.toSpliced(preload + 2, 0, "-r lockweave/register").join(" ");
     });
     if (isChecked) checkWithTsPatch(draft, project);
-    tell(draft, left, "node --import ./ts-node-esm.mjs --import lockweave/register ...");
+    reportScripts(draft, left, "node --import ./ts-node-esm.mjs --import lockweave/register ...");
   },
   next(project, draft) {
     const program = project.runs("ts-node") ? "ts-node" : "ts-node-transpile-only";
@@ -74,14 +74,14 @@ const TS_NODE: Host = {
 };
 
 const TS_NODE_PROGRAM = "ts-node(?:-transpile-only)?";
-/** A module that makes another program, such as Node or Mocha, compile with ts-node. */
+/** An argument that makes another program, such as Node or Mocha, compile with ts-node. */
 const TS_NODE_PRELOAD = /^(?:--\w+=|-r=)?ts-node\/register(?:\/transpile-only)?$/;
 
 function preloadsTsNode(project: Project): boolean {
   return project.scripts.some((script) => script.split(/\s+/).some((word) => TS_NODE_PRELOAD.test(word)));
 }
 
-/** Whether ts-node checks no types, as tsconfig.json says. */
+/** Whether tsconfig.json tells ts-node not to check types. */
 function transpilesAlways(draft: Draft): boolean {
   return /"(?:transpileOnly|swc)"\s*:\s*true/.test(tsNodeSettings(draft.text("tsconfig.json")));
 }
@@ -131,7 +131,7 @@ const NODE: Host = {
   tryOut: (_, file) => [["--import", "lockweave/register", file]],
 };
 
-/** Where no compiler is, JavaScript is what is written. Else what lies in a directory of outputs was compiled. */
+/** Matches a script that runs sources. Without TypeScript, the sources are JavaScript outside of output directories. */
 function runsSources(project: Project): RegExp {
   return project.isTypeScript
     ? /(?<![\w./@:-])node\s(?!.*\b(?:tsx|ts-node)\b)[^&|;]*\.[cm]?ts(?=\s|$)/
@@ -141,7 +141,7 @@ function runsSources(project: Project): RegExp {
 const AVA: Host = {
   name: "ava",
   isForTests: true,
-  evidence: (project) => (project.asksFor("ava") ? "`ava` in package.json" : undefined),
+  evidence: (project) => (project.dependsOn("ava") ? "`ava` in package.json" : undefined),
   setUp(draft, project) {
     const file = project.config("ava.config");
     const isDone =
@@ -164,8 +164,8 @@ const MOCHA: Host = {
   name: "Mocha",
   isForTests: true,
   evidence(project) {
-    if (!project.asksFor("mocha")) return undefined;
-    // Without these words, Mocha runs what a compiler has written.
+    if (!project.dependsOn("mocha")) return undefined;
+    // Without one of these names in its settings, Mocha runs the output of a compiler.
     const isCompiled = project.isCompiled && !/\btsx\b|ts-node|\.[cm]?ts\b/.test(mochaSettings(project));
     return isCompiled ? undefined : "`mocha` in package.json";
   },
@@ -195,7 +195,7 @@ const MOCHA: Host = {
   }),
 };
 
-/** Returns the file with the settings of Mocha. It reads only the first that is there. */
+/** Returns the file with Mocha's settings. Mocha reads only the first one that exists. */
 function mochaFile(project: Project): string | undefined {
   const names = ["js", "cjs", "mjs", "yaml", "yml", "jsonc", "json"].map(
     (extension) => `.mocharc.${extension}`,
@@ -206,7 +206,7 @@ function mochaFile(project: Project): string | undefined {
   );
 }
 
-/** Returns all text that can set up Mocha. */
+/** Returns all text that may configure Mocha. */
 function mochaSettings(project: Project): string {
   const file = mochaFile(project);
   const text = file === "package.json" ? JSON.stringify(project.manifest["mocha"]) : undefined;
@@ -231,7 +231,7 @@ function registerInMocha(config: ConfigText, file: string): boolean {
   return true;
 }
 
-/** Behind the other modules that the command loads: they compile. */
+/** Adds the hook after the other modules that the command loads, because these compile. */
 function registerInMochaScripts(draft: Draft, project: Project): boolean {
   const left = changeScripts(draft, project, ({ program, rest }) => {
     if (program !== "mocha") return hides("mocha", program, rest);
@@ -272,7 +272,7 @@ function withRegister(start: readonly string[], rest: readonly string[]): string
     : [...start, REGISTER, ...rest].join(" ");
 }
 
-function tell(draft: Draft, left: readonly string[], line: string): void {
+function reportScripts(draft: Draft, left: readonly string[], line: string): void {
   if (left.length === 0) return;
   const names = left.map((name) => `\`${name}\``).join(", ");
   draft.byHand.push({ file: "package.json", why: `Not understood: ${names}. There, run`, lines: [line] });
@@ -280,5 +280,5 @@ function tell(draft: Draft, left: readonly string[], line: string): void {
 
 export const RUNNERS: readonly Host[] = [DENO, TSX, TS_NODE, NODE, AVA, MOCHA];
 
-/** What runs JavaScript that nobody compiles. */
+/** The host that runs JavaScript without a compiler. */
 export const PLAIN_NODE = NODE;

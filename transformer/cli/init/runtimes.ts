@@ -14,7 +14,11 @@ const BUNFIG = `preload = ["lockweave/register"]
 preload = ["lockweave/register"]
 `;
 
-/** Returns how the project is seen to run sources with Bun. `builder` is a script that builds, and is run by Bun, too. */
+/**
+ * Returns the evidence that the project runs its sources with Bun.
+ *
+ * @param builder a script that builds the project. Bun runs it too, which is no evidence.
+ */
 export function runsInBun(project: Project, builder: string | undefined): string | undefined {
   const script = project.scripts.find((text) => {
     const [, file] =
@@ -24,7 +28,7 @@ export function runsInBun(project: Project, builder: string | undefined): string
   if (script !== undefined) return `\`${script}\` in a script`;
   if (builder !== undefined) return undefined;
   if (project.files.includes("bunfig.toml")) return "bunfig.toml";
-  return project.asksFor("@types/bun") ? "`@types/bun` in package.json" : undefined;
+  return project.dependsOn("@types/bun") ? "`@types/bun` in package.json" : undefined;
 }
 
 /** Makes Bun load Lockweave's hook before the program and before the tests. */
@@ -42,7 +46,7 @@ export function runningInBun(lock: string): NextStep {
 
 // ---- Deno -----------------------------------------------------------------------------------------------
 
-/** Deno preloads files, and no packages. */
+/** Deno preloads files but not packages, so this file imports the package. */
 const PRELOADED = "lockweave-register.ts";
 
 export const DENO: Host = {

@@ -1,22 +1,22 @@
 import type { Draft } from "./draft";
 import type { Project } from "./project";
 
-/** One command of a script: what stands before the program (`npx`, variables), the program, and what comes after. */
+/** One command of a script: the program, and its arguments. */
 interface Command {
   readonly program: string;
   readonly rest: readonly string[];
 }
 
-/** It should not stay, and what it says is not understood. */
+/** Marks a command that must change, but that `init` cannot change by itself. */
 export const BY_HAND = Symbol("by hand");
 
-/** `undefined` where the command is to stay. */
+/** Returns the new command, or `undefined` to keep it. */
 type Change = (command: Command) => string | typeof BY_HAND | undefined;
 
 /**
  * Changes commands in the scripts of package.json.
  *
- * @returns the scripts that somebody has to change by hand
+ * @returns the names of the scripts that a user must change by hand
  */
 export function changeScripts(draft: Draft, project: Project, change: Change): string[] {
   const left: string[] = [];
@@ -48,7 +48,7 @@ export function changeScripts(draft: Draft, project: Project, change: Change): s
 const SEPARATORS = /(\s*(?:&&|\|\||;|\||(?<!\d>)&)\s*)/;
 const COMMAND = /^(\s*(?:(?:cross-env|npx|\w+=\S*)\s+)*)(\S+)(.*?)(\s*)$/s;
 
-/** Behind what runs other commands, such as `concurrently "tsc -w"` and `nodemon --exec tsx`. */
+/** Detects a tool behind another program, such as `concurrently "tsc -w"` or `nodemon --exec tsx`. */
 export function hides(tool: string, program: string, rest: readonly string[]): typeof BY_HAND | undefined {
   const quoted = new RegExp(`^["']+${tool}["']*$`);
   const isThere =
@@ -59,7 +59,7 @@ export function hides(tool: string, program: string, rest: readonly string[]): t
 
 const RUNS_THE_NEXT: ReadonlySet<string> = new Set(["--", "--exec", "-x", "exec"]);
 
-/** How people start the program: by the script that does, as it will be; else by itself. */
+/** Returns the command that runs the program: a script of the changed package.json, or the program itself. */
 export function commandFor(
   project: Project,
   draft: Draft,
@@ -69,14 +69,14 @@ export function commandFor(
   const starting = (words: readonly string[]): RegExp =>
     new RegExp(`(?<![\\w./@:-])${words.join("\\s+")}(?![\\w./:-])`);
   const whole = [program, ...rest];
-  // `vite` alone starts a development server. `vitest` alone runs the tests, as `vitest run` does.
+  // `vite` alone starts a development server, so `build` is required. `vitest` alone runs the tests, as `vitest run` does.
   const script =
     scriptThat(project, draft, starting(whole)) ??
     (rest[0] === "build" ? undefined : scriptThat(project, draft, starting([program])));
   return script ?? ["npx", ...whole].join(" ");
 }
 
-/** The same of a file that a program runs. */
+/** Returns the command that runs a file with a program, in the same way. */
 export function commandOfFile(project: Project, draft: Draft, program: string, file: string): string {
   const starts = new RegExp(
     `(?<![\\w./@:-])${program}\\s[^&|;]*?(?<=\\s)(?:\\./)?${file.replaceAll(".", "\\.")}(?![\\w./-])`,
@@ -91,12 +91,12 @@ function scriptThat({ packageManager }: Project, draft: Draft, starts: RegExp): 
   const names = Object.entries(scripts)
     .filter(([, text]) => starts.test(text) && !/\s(?:-w|--watch|watch|--noEmit)(?=\s|$)/.test(text))
     .map(([name]) => name);
-  // A script such as `test` may build first.
+  // Prefers a build script, because a script such as `test` may build first.
   const script = names.find((name) => /^build(?:\W|$)/.test(name)) ?? names[0];
   return script === undefined ? undefined : `${packageManager.name} run ${script}`;
 }
 
-/** The paths that `tsc -p` is given. */
+/** Returns the paths that scripts pass to `tsc -p` or `tsc -b`. */
 export function projectsOf(project: Project): string[] {
   return project.scripts.flatMap((script) =>
     [...script.matchAll(/\btsc6?\b[^&|;]*?\s(?:-p|--project|-b|--build)[\s=]+([\w./-]+)/g)].map(

@@ -3,13 +3,13 @@ import { compilingTypeScript } from "../../hosts/native/compiler";
 import type { Draft } from "./draft";
 import type { Project } from "./project";
 
-// TypeScript 7 has no JavaScript API, so projects keep TypeScript 6 beside it. `typescript` may be either of them, and
-// may be the package `@typescript/typescript6`.
+// TypeScript 7 has no JavaScript API, so projects keep TypeScript 6 beside it. `typescript` may be either of them, or an alias of the
+// package `@typescript/typescript6`.
 
 /**
- * Says why `tspc` cannot take the place of `tsc`: ts-patch takes `typescript` alone, and only if that is TypeScript 5 or 6.
+ * Explains why `tspc` cannot replace `tsc`. ts-patch accepts only `typescript` itself, as version 5 or 6.
  *
- * @returns `undefined` if it can
+ * @returns `undefined` if `tspc` can replace `tsc`, and "" if the version alone explains it
  */
 export function whyNotTspc(project: Project): string | undefined {
   const { typescript, typescriptOfTsc: ofTsc, nativeAlias } = project;
@@ -22,7 +22,7 @@ export function whyNotTspc(project: Project): string | undefined {
     : undefined;
 }
 
-/** Returns the option that keeps the compiler of a script, if `lockweave build` would take another one. */
+/** Returns the option that keeps the compiler of a script, if `lockweave build` would use another one. */
 export function compilerOption(project: Project, program: string): string[] {
   const usual = compilingTypeScript(project.path("tsconfig.json"));
   const { typescripts, typescriptOfTsc: ofTsc, nativeAlias } = project;
@@ -38,7 +38,7 @@ function isSame(dir: string, other: string | undefined): boolean {
   return other !== undefined && realpathSync(dir) === realpathSync(other);
 }
 
-/** Says what to do if ts-patch cannot patch `typescript`. */
+/** Whether ts-patch can patch `typescript`. If not, adds a step by hand that says what to do. */
 export function isPatchable(draft: Draft, project: Project): boolean {
   const isNative = project.typescript !== undefined && project.typescript.major >= 7;
   if (!isNative && !project.isTypeScriptAliased) return true;

@@ -9,8 +9,8 @@ const FROM = "lockweave/vite";
 const LISTS = [["plugins"]];
 
 /**
- * Adds the plugin to the projects of Vitest that do not inherit it from the root's configuration: inline projects without
- * `extends`, and projects with a configuration of their own.
+ * Adds the plugin to the Vitest projects that do not inherit it from the root: inline projects without `extends`, and projects with their
+ * own configuration.
  */
 export function addToVitestProjects(draft: Draft, project: Project, file: string): void {
   const named: string[] = [];
@@ -30,7 +30,12 @@ export function addToVitestProjects(draft: Draft, project: Project, file: string
   }
 }
 
-/** @param named receives the paths of the projects that are not inline */
+/**
+ * Adds the plugin to the inline projects.
+ *
+ * @param named receives the paths of the projects that are not inline
+ * @returns whether the list of projects was understood
+ */
 function addToInlineProjects(config: ConfigText, text: string, named: string[]): boolean {
   const root = config.root();
   const test = root && config.objectAt(root, "test");
@@ -53,7 +58,7 @@ function addToInlineProjects(config: ConfigText, text: string, named: string[]):
   return list !== undefined;
 }
 
-/** Returns the configurations that a path of `test.projects` leads to, or `undefined` if that cannot be seen here. */
+/** Returns the configurations of a path in `test.projects`, or `undefined` if the path is not understood. */
 function configsOf(project: Project, path: string): string[] | undefined {
   const plain = path.replace(/^\.\//, "");
   const dirs = plain.endsWith("/*") ? directoriesIn(project, plain.slice(0, -2)) : [plain];

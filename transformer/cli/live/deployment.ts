@@ -1,48 +1,50 @@
 import type { Cluster, Redis } from "ioredis";
 import { UsageError } from "../../verify/usage-error";
 import { printError, safe } from "../printer";
-import { addressOf, reasonOf } from "./errors";
+import { addressOf, errorMessage } from "./errors";
 
-/** The servers with the locks, as the console sees them. */
+/** The Redis servers that store the locks, as the live commands see them. */
 export interface Deployment {
-  /** What `configure({ redis })` takes. */
+  /** The clients, in the form that `configure({ redis })` accepts. */
   readonly redis: Redis | Cluster | readonly Redis[];
-  /** The servers without their passwords. */
+  /** The addresses of the servers without passwords. */
   readonly names: readonly string[];
-  /** One Redis alone; each master of a cluster or a quorum. */
+  /** Returns the single Redis, or each master of a cluster or a quorum. */
   masters(): readonly Redis[];
-  /** How many masters must answer: all, or more than half of a quorum. */
+  /** Returns how many masters must answer: all of them, or a majority of a quorum. */
   needed(): number;
-  /** Reads the beginning of a text, wherever the key lives, and how long the key still lives. */
+  /** Reads the beginning of a value from the server that stores the key, and the remaining lifetime of the key. */
   read(
     name: string,
-    mostBytes: number,
+    maxBytes: number,
   ): Promise<{ readonly value: string | undefined; readonly leftMs: number }>;
-  /** The same servers for a client with a `keyPrefix`. */
+  /** Connects to the same servers with a `keyPrefix`. */
   prefixed(prefix: string): Pick<Deployment, "redis" | "close">;
   close(): void;
 }
 
 const OPTIONS = {
-  // So that the command ends if a server hangs.
+  // Ends the command if a server hangs.
   maxRetriesPerRequest: 1,
   commandTimeout: 5_000,
   connectTimeout: 5_000,
-  // ioredis prints what the server answers to it as it is.
+  // The ready check is off because ioredis would print the server's reply to it unescaped.
   enableReadyCheck: false,
 };
 
 /**
- * @param urls one Redis, Sentinel or node of a cluster; or the masters of a quorum
- * @throws {UsageError} if one cannot be reached; of a quorum, if too few can
+ * Connects to the servers.
+ *
+ * @param urls one Redis, Sentinel, or cluster node, or the masters of a quorum
+ * @throws {UsageError} if a server cannot be reached, or, for a quorum, if a majority cannot be reached
  */
 export async function openHome(urls: readonly string[]): Promise<Deployment> {
   const { Redis: Client, Cluster: ClusterClient } = loadIoredis();
   const addresses = urls.map((url) => addressOf(url));
   const names = addresses.map(({ name }) => name);
   const clients: Redis[] = [];
-  const silent: string[] = [];
-  let trouble: unknown;
+  const unreachable: string[] = [];
+  let connectionError: unknown;
   const close = (): void => {
     for (const client of clients) client.disconnect();
   };
@@ -53,29 +55,29 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
         ...connection.options,
         ...OPTIONS,
         lazyConnect: true,
-        // The first connection must not wait for sentinels that are gone; a later one is awaited as long as somebody looks.
+        // The first connection does not wait for missing sentinels. A later connection retries until the command ends.
         sentinelRetryStrategy: (attempt: number): number | null =>
           isConnected ? Math.min(attempt * 100, 1_000) : null,
       };
       const client =
         connection.url === undefined ? new Client(settings) : new Client(connection.url, settings);
       clients.push(client);
-      // It says more than the error of the command that fails then.
-      client.on("error", (error) => void (trouble ??= error));
+      // This error says more than the error of the command that fails because of it.
+      client.on("error", (error) => void (connectionError ??= error));
       try {
         await client.connect();
         isConnected = true;
       } catch (error) {
-        silent.push(`${name} cannot be read: ${reasonOf(trouble ?? error)}.`);
-        if (2 * silent.length >= urls.length) throw error;
-        trouble = undefined;
+        unreachable.push(`${name} cannot be read: ${errorMessage(connectionError ?? error)}.`);
+        if (2 * unreachable.length >= urls.length) throw error;
+        connectionError = undefined;
       }
     }
-    printError(...silent.map((line) => safe`lockweave: ${line} The others are read without it.`));
+    printError(...unreachable.map((line) => safe`lockweave: ${line} The others are read without it.`));
     const [first] = clients;
     if (first === undefined)
       throw new UsageError("Expected `--redis <url>`, or REDIS_URL in the environment.");
-    if (clients.length > 1 || !(await isInCluster(first))) return homeOf(clients, names, close);
+    if (clients.length > 1 || !(await isInCluster(first))) return deploymentOf(clients, names, close);
     const { host = "localhost", port = 6379, username, password, tls } = first.options;
     const redisOptions = { ...OPTIONS, username, password, tls };
     const cluster = new ClusterClient([{ host, port }], { redisOptions });
@@ -91,7 +93,7 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
       names,
       masters: () => cluster.nodes("master"),
       needed: () => cluster.nodes("master").length,
-      read: (name, mostBytes) => readFrom(cluster, name, mostBytes),
+      read: (name, maxBytes) => readFrom(cluster, name, maxBytes),
       prefixed: (keyPrefix) => {
         const other = cluster.duplicate([], { redisOptions: { ...redisOptions, keyPrefix } });
         return { redis: other, close: () => other.disconnect() };
@@ -101,12 +103,12 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
   } catch (error) {
     close();
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`${names.join(", ")} cannot be read: ${reasonOf(trouble ?? error)}.`);
+    throw new UsageError(`${names.join(", ")} cannot be read: ${errorMessage(connectionError ?? error)}.`);
   }
 }
 
-/** One Redis, or the masters of a quorum. */
-function homeOf(clients: readonly Redis[], names: readonly string[], close: () => void): Deployment {
+/** Returns the deployment of one Redis, or of the masters of a quorum. */
+function deploymentOf(clients: readonly Redis[], names: readonly string[], close: () => void): Deployment {
   const several = (all: readonly Redis[]): Deployment["redis"] => {
     const [only] = all;
     return all.length > 1 || only === undefined ? all : only;
@@ -116,7 +118,7 @@ function homeOf(clients: readonly Redis[], names: readonly string[], close: () =
     names,
     masters: () => clients,
     needed: () => Math.floor(clients.length / 2) + 1,
-    read: (name, mostBytes) => readFromAny(clients, name, mostBytes),
+    read: (name, maxBytes) => readFromAny(clients, name, maxBytes),
     prefixed: (keyPrefix) => {
       const others = clients.map((client) => client.duplicate({ keyPrefix }).on("error", () => {}));
       return { redis: several(others), close: () => others.forEach((client) => client.disconnect()) };
@@ -128,19 +130,19 @@ function homeOf(clients: readonly Redis[], names: readonly string[], close: () =
 async function readFrom(
   redis: Redis | Cluster,
   name: string,
-  mostBytes: number,
+  maxBytes: number,
 ): ReturnType<Deployment["read"]> {
-  const [value, leftMs] = await Promise.all([redis.getrange(name, 0, mostBytes - 1), redis.pttl(name)]);
+  const [value, leftMs] = await Promise.all([redis.getrange(name, 0, maxBytes - 1), redis.pttl(name)]);
   return { value: value === "" ? undefined : value, leftMs };
 }
 
-/** What any master of a quorum has, of those that answer. */
+/** Returns the value from any master of a quorum that answers and has one. */
 async function readFromAny(
   clients: readonly Redis[],
   name: string,
-  mostBytes: number,
+  maxBytes: number,
 ): ReturnType<Deployment["read"]> {
-  const settled = await Promise.allSettled(clients.map((client) => readFrom(client, name, mostBytes)));
+  const settled = await Promise.allSettled(clients.map((client) => readFrom(client, name, maxBytes)));
   const found = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const [first] = found;
   if (first === undefined) throw settled.find((one) => one.status === "rejected")?.reason;

@@ -3,16 +3,16 @@ import { redacted } from "../../../runtime/format-value";
 import { connectionTo } from "../../../runtime/stores/redis/address";
 import { UsageError } from "../../verify/usage-error";
 
-/** A server's answer may repeat what it was sent, so the passwords of all given URLs are hidden from every error. */
+/** The secrets of all given URLs, which are removed from every error message. A server's reply may repeat what a client sent. */
 const secrets = new Set<string>();
-/** Shorter ones would hide parts of ordinary words. */
+/** Shorter secrets would hide parts of ordinary words. */
 const SHORTEST_SECRET = 3;
 
 /**
- * Reads the URL of a server.
+ * Parses the URL of a server.
  *
- * @returns what ioredis takes, and how the server is named in messages: without its user, password and parameters
- * @throws {UsageError} if it cannot be read
+ * @returns the options for ioredis, and the server's name for messages, without its user, password, and parameters
+ * @throws {UsageError} if the URL is invalid
  */
 export function addressOf(url: string): {
   readonly name: string;
@@ -54,20 +54,20 @@ function hide(secret: string | undefined): void {
   if (secret !== undefined && secret.length >= SHORTEST_SECRET) secrets.add(secret);
 }
 
-/** The message of an error of a server or a connection, without passwords. */
-export function reasonOf(error: unknown): string {
+/** Returns the message of a server or connection error without secrets. */
+export function errorMessage(error: unknown): string {
   const { message, code } = error as { readonly message?: string; readonly code?: string };
-  const said = (message === "" ? code : message) ?? String(error);
+  const original = (message === "" ? code : message) ?? String(error);
   const longestFirst = [...secrets].toSorted((one, other) => other.length - one.length);
   return longestFirst
-    .reduce((text, secret) => text.replaceAll(secret, "***"), redacted(said))
+    .reduce((text, secret) => text.replaceAll(secret, "***"), redacted(original))
     .replace(/\.+$/, "");
 }
 
 /**
- * Asks a server.
+ * Sends a request to a server.
  *
- * @throws {UsageError} if it refuses, or does not answer
+ * @throws {UsageError} if the server rejects it or does not answer
  */
 export async function ask<Reply>(send: () => Promise<Reply>): Promise<Reply> {
   try {
@@ -80,5 +80,5 @@ export async function ask<Reply>(send: () => Promise<Reply>): Promise<Reply> {
 export function cannotRead(error: unknown): UsageError {
   return error instanceof UsageError
     ? error
-    : new UsageError(`The locks cannot be read: ${reasonOf(error)}.`);
+    : new UsageError(`The locks cannot be read: ${errorMessage(error)}.`);
 }

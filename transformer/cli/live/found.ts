@@ -2,45 +2,45 @@ import { isClosed, isReserved, isRevoked } from "../../../runtime/stores/value";
 import type { HolderRow, LockRow } from "./snapshot";
 import { shortened } from "./shortened";
 
-/** The most bytes that are read of one key: it may contain another program's data. */
+/** The most bytes that are read from one key, because it may contain another program's data. */
 export const MOST_BYTES = 1_000_000;
 
-/** What the server answered for one key. */
+/** The reply of a server for one key. */
 export interface LockReply {
   readonly key: string;
-  /** Its beginning. `undefined` if the key is free, or contains no text. */
+  /** The beginning of the value. `undefined` if the key is free or contains no text. */
   readonly value: string | undefined;
-  /** Of the whole value, where more is known than its beginning. */
+  /** The length of the whole value, if only its beginning was read. */
   readonly bytes: number | undefined;
   readonly hasOtherData: boolean;
   readonly leftMs: number;
   readonly waiting: number;
-  /** The first places in its queue. */
+  /** The first entries of the lock's queue. */
   readonly waiters: readonly unknown[];
-  /** If the key is shared: its last holds, and their deadlines. */
+  /** The last holds of a shared lock, with their deadlines. */
   readonly shares: readonly Share[];
 }
 
 export interface Share {
   readonly requestId: string;
-  /** In milliseconds on the server's clock. */
+  /** The deadline in milliseconds on the server's clock. */
   readonly expiresAt: number;
 }
 
-/** What a server has of one lock. */
+/** The data that one server stores for a lock. */
 export interface Found {
   readonly key: string;
   readonly state: LockRow["state"];
   readonly holders: readonly (Pick<HolderRow, "storeValue" | "leftMs" | "isRevoked"> & {
-    /** The number of the process. */
+    /** The number of the process that holds the lock. */
     readonly process: string | undefined;
   })[];
   readonly waiting: number;
-  /** The numbers of the processes of the first. */
+  /** The numbers of the processes of the first waiters. */
   readonly waiters: readonly string[];
   /**
-   * The full text of each hold, reservation or closing that the key contains: the condition for taking it. Not there if
-   * the key contains other data than text, or if its value was cut.
+   * The complete value of each hold, reservation, or closed key. A forced release requires that these have not changed. `undefined` if the
+   * key contains other data than text, or if the value was cut.
    */
   readonly values: readonly string[] | undefined;
 }
@@ -50,14 +50,14 @@ const OTHER_DATA = "(no text)";
 export function foundOf(reply: LockReply): Found {
   const { key, value, bytes, hasOtherData, leftMs, waiting, waiters } = reply;
   const text = hasOtherData ? OTHER_DATA : value;
-  const alone = text === undefined ? [] : [{ value: text, leftMs }];
-  const holds = reply.shares.length > 0 ? holdsOf(reply.shares, leftMs) : alone;
+  const single = text === undefined ? [] : [{ value: text, leftMs }];
+  const holds = reply.shares.length > 0 ? holdsOf(reply.shares, leftMs) : single;
   const holders = holds.filter((hold) => !isReserved(hold.value) && !isClosed(hold.value));
   const [other] = holds;
-  const otherwise = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
+  const unheldState = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
   return {
     key,
-    state: holders.length > 0 ? "held" : otherwise,
+    state: holders.length > 0 ? "held" : unheldState,
     holders: holders.map((hold) => ({
       storeValue: shortened(hold.value, bytes),
       process: isRevoked(hold.value) ? undefined : processIn(hold.value),
@@ -73,7 +73,7 @@ export function foundOf(reply: LockReply): Found {
 }
 
 function canBeCompared(text: string, hasOtherData: boolean, bytes = Buffer.byteLength(text)): boolean {
-  // Decoding replaced the bytes that are not UTF-8.
+  // U+FFFD shows that decoding replaced bytes that are not UTF-8.
   return !hasOtherData && bytes < MOST_BYTES && !text.includes("\uFFFD");
 }
 
@@ -82,7 +82,10 @@ interface Hold {
   readonly leftMs: number;
 }
 
-/** Each share has a time of its own. The key expires with the last of them, which tells the server's clock. */
+/**
+ * Returns the holds of a shared lock. Each has its own deadline. The key expires with the last hold, so its remaining lifetime reveals the
+ * server's clock.
+ */
 function holdsOf(shares: readonly Share[], leftMs: number): readonly Hold[] {
   const last = Math.max(...shares.map(({ expiresAt }) => expiresAt));
   return shares
@@ -90,7 +93,7 @@ function holdsOf(shares: readonly Share[], leftMs: number): readonly Hold[] {
     .filter((share) => share.leftMs >= 0);
 }
 
-/** The number of the process that made this request ID. */
+/** Returns the number of the process that created the request ID. */
 function processIn(id: string): string | undefined {
   return /^[0-9a-f]{32}$/.test(id) ? id.slice(0, 12) : undefined;
 }

@@ -1,16 +1,16 @@
 import type { Redis } from "ioredis";
 import { ask } from "./errors";
 
-/** So many locks of one master are followed, and as many that somebody waits for. */
+/** The most locks that are tracked on one master, and separately the most locks with waiters. */
 const MOST_FOLLOWED = 10_000;
 const SCAN_COUNT = 1_000;
 const QUEUES = "lockweave:2:queue*";
 
-/** Goes round all keys with one pattern. */
+/** A repeated scan of all keys that match one pattern. */
 interface Round {
   readonly pattern: string;
   readonly type: "string" | "zset";
-  /** The names that are followed. Those of other locks are only counted. */
+  /** The keys that are tracked. Other locks are only counted. */
   readonly keys: Set<string>;
   cursor: string;
   leftOutSoFar: number;
@@ -18,16 +18,20 @@ interface Round {
   isWhole: boolean;
 }
 
-/** Finds the names of locks on one master, by a bounded number of `SCAN`s. */
+/** Finds the keys of locks on one master with a bounded number of `SCAN` commands. */
 export class KeyScanner {
   readonly #redis: Redis;
   readonly #prefix: string;
   readonly #rounds: readonly [queues: Round, locks: Round];
 
-  /** @param match a pattern of `SCAN` */
+  /**
+   * Creates a scanner.
+   *
+   * @param match a pattern of `SCAN`
+   */
   constructor(redis: Redis, match: string, prefix: string) {
     const round = (pattern: string, type: Round["type"]): Round => ({
-      pattern: literally(prefix) + pattern,
+      pattern: escapePattern(prefix) + pattern,
       type,
       keys: new Set(),
       cursor: "0",
@@ -40,18 +44,18 @@ export class KeyScanner {
     this.#rounds = [round(QUEUES, "zset"), round(match, "string")];
   }
 
-  /** The locks that are followed, those with waiters first. */
+  /** The keys that are tracked, those with waiters first. */
   get keys(): readonly string[] {
     const [queues, locks] = this.#rounds;
     return [...new Set([...queues.keys, ...locks.keys])];
   }
 
-  /** About how many more locks were found in the last round than are followed. */
+  /** The approximate number of locks that the last complete scan found but that are not tracked. */
   get leftOut(): number {
     return this.#rounds.reduce((sum, { leftOut }) => sum + leftOut, 0);
   }
 
-  /** Whether it has been all round. */
+  /** Whether every key has been scanned at least once. */
   get isWhole(): boolean {
     return this.#rounds.every(({ isWhole }) => isWhole);
   }
@@ -61,24 +65,24 @@ export class KeyScanner {
   }
 
   /**
-   * Goes on from where the last call ended.
+   * Continues where the last call stopped.
    *
-   * @returns the number of commands, and about how many names the server looked through
+   * @returns the number of commands, and the approximate number of names that the server scanned
    */
-  async scan(mostNames: number): Promise<{ readonly commands: number; readonly names: number }> {
-    const going = new Set(this.#rounds);
+  async scan(maxNames: number): Promise<{ readonly commands: number; readonly names: number }> {
+    const unfinished = new Set(this.#rounds);
     let commands = 0;
-    while (commands * SCAN_COUNT < mostNames && going.size > 0) {
-      for (const round of going) {
-        await this.#goOn(round);
+    while (commands * SCAN_COUNT < maxNames && unfinished.size > 0) {
+      for (const round of unfinished) {
+        await this.#scanOnce(round);
         commands += 1;
-        if (round.cursor === "0") going.delete(round);
+        if (round.cursor === "0") unfinished.delete(round);
       }
     }
     return { commands, names: commands * SCAN_COUNT };
   }
 
-  async #goOn(round: Round): Promise<void> {
+  async #scanOnce(round: Round): Promise<void> {
     const { pattern, type, keys, cursor } = round;
     const [next, names] = await ask(() =>
       this.#redis.scan(cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, "TYPE", type),
@@ -96,7 +100,7 @@ export class KeyScanner {
     round.leftOutSoFar = 0;
   }
 
-  /** The lock's key without the client's prefix. Of a queue, the key of its lock. */
+  /** Returns the lock's key without the client's prefix. For the name of a queue, this is the key of the queue's lock. */
   #lockOf(name: string): string | undefined {
     const prefix = this.#prefix;
     const bare = name.slice(prefix.length);
@@ -107,7 +111,7 @@ export class KeyScanner {
   }
 }
 
-/** Escapes what is special in the patterns of `SCAN`. */
-function literally(text: string): string {
+/** Escapes the special characters of `SCAN` patterns. */
+function escapePattern(text: string): string {
   return text.replace(/[\\*?[\]]/g, "\\$&");
 }

@@ -7,74 +7,78 @@ import { Processes } from "./processes";
 import { readLock, readLocks, type Reading } from "./read-locks";
 import { KeyScanner } from "./key-scanner";
 
-export interface SurveyOptions {
-  /** A pattern of `SCAN` for the keys of locks. */
+export interface ScanOptions {
+  /** A pattern of `SCAN` that matches the keys of locks. */
   readonly match: string;
-  /** What the client puts before each key. */
+  /** The `keyPrefix` of the client. */
   readonly prefix: string;
 }
 
-/** So many names of each master are looked through in one look, so that it is prompt however many keys there are. */
-const NAMES_PER_LOOK = 20_000;
-/** The same for a command that looks once. */
-export const NAMES_OF_ONE_LOOK = 2_000_000;
+/** The names that one snapshot scans on each master. The limit keeps a snapshot fast, however many keys there are. */
+const NAMES_PER_SNAPSHOT = 20_000;
+/** The limit for a command that takes only one snapshot. */
+export const NAMES_OF_ONE_SNAPSHOT = 2_000_000;
 
-/** One lock, and the condition for taking it: the full texts that its key contained on any master. */
+/** A lock with the complete values that its key had on the masters. A forced release requires that these have not changed. */
 export interface SeenLock {
   readonly row: LockRow;
-  /** `undefined` if they cannot be compared: binary data, or too long. */
+  /** `undefined` if the values cannot be compared, because they are binary or too long. */
   readonly values: readonly string[] | undefined;
 }
 
 /**
- * Reads the locks of all servers, again and again. It changes nothing. Each look costs a bounded number of commands and bytes:
- * the next look goes on through the names where this one ended, and reads the locks that are known by then.
+ * Reads the locks of all servers repeatedly, and changes nothing. Each snapshot costs a bounded number of commands and bytes. It continues
+ * the scan where the last one stopped, and reads all locks that are known by then.
  */
 export class LockScanner {
-  readonly #options: SurveyOptions;
+  readonly #options: ScanOptions;
   readonly #scanners = new Map<Redis, KeyScanner>();
   readonly #processes: Processes;
-  /** For each lock: its holders at the last look, since which look, and whether others held it before. */
+  /** For each lock: its holders in the last snapshot, when they were first seen, and whether others held the lock before them. */
   readonly #firstSeen = new Map<string, { what: string; at: number; isAnother: boolean }>();
 
-  constructor(options: SurveyOptions) {
+  constructor(options: ScanOptions) {
     this.#options = options;
     this.#processes = new Processes(options.prefix);
   }
 
-  /** @throws {UsageError} if too few servers answer */
-  async look(home: Deployment, mostNames = NAMES_PER_LOOK): Promise<Snapshot> {
+  /**
+   * Takes a snapshot of all locks.
+   *
+   * @throws {UsageError} if too few servers answer
+   */
+  async look(deployment: Deployment, maxNames = NAMES_PER_SNAPSHOT): Promise<Snapshot> {
     const startedAt = performance.now();
-    const masters = home.masters();
-    const looks = await ofThoseThere(
-      home,
-      masters.map((redis) => this.#lookAt(redis, mostNames)),
+    const masters = deployment.masters();
+    const scans = await enoughReplies(
+      deployment,
+      masters.map((redis) => this.#scanMaster(redis, maxNames)),
     );
-    const found = byWaiting(joined(looks.flatMap((look) => look.found)));
-    const asked = await this.#processes.ask(home, processesOf(found));
+    const found = byWaiting(merged(scans.flatMap((look) => look.found)));
+    const announcementCommands = await this.#processes.read(deployment, processesOf(found));
     const locks = found.map((lock) => this.#row(lock, startedAt));
     const seen = new Set(locks.map(({ key }) => key));
     for (const key of this.#firstSeen.keys()) if (!seen.has(key)) this.#firstSeen.delete(key);
     return {
       locks: byContention(locks),
-      keys: sum(looks.map(({ keys }) => keys)),
-      scanned: sum(looks.map(({ names }) => names)),
-      isWhole: looks.every(({ isWhole }) => isWhole),
-      leftOut: sum(looks.map(({ leftOut }) => leftOut)),
+      keys: sum(scans.map(({ keys }) => keys)),
+      scanned: sum(scans.map(({ names }) => names)),
+      isWhole: scans.every(({ isWhole }) => isWhole),
+      leftOut: sum(scans.map(({ leftOut }) => leftOut)),
       masters: masters.length,
-      unanswered: masters.length - looks.length,
-      commands: sum(looks.map(({ commands }) => commands)) + asked,
+      unanswered: masters.length - scans.length,
+      commands: sum(scans.map(({ commands }) => commands)) + announcementCommands,
       tookMs: performance.now() - startedAt,
     };
   }
 
   /** Reads one lock. Returns `undefined` if nobody holds it and nobody waits for it. */
-  async lookAtOne(home: Deployment, key: string): Promise<SeenLock | undefined> {
+  async lookAtOne(deployment: Deployment, key: string): Promise<SeenLock | undefined> {
     const { prefix } = this.#options;
-    const looks = home.masters().map((redis) => readLock(redis, prefix, key));
-    const found = (await ofThoseThere(home, looks)).flatMap((reading) => reading.found);
-    await this.#processes.ask(home, processesOf(found));
-    const [lock] = joined(found);
+    const scans = deployment.masters().map((redis) => readLock(redis, prefix, key));
+    const found = (await enoughReplies(deployment, scans)).flatMap((reading) => reading.found);
+    await this.#processes.read(deployment, processesOf(found));
+    const [lock] = merged(found);
     if (lock === undefined) return undefined;
     const all = found.map(({ values }) => values);
     return {
@@ -83,9 +87,9 @@ export class LockScanner {
     };
   }
 
-  async #lookAt(
+  async #scanMaster(
     redis: Redis,
-    mostNames: number,
+    maxNames: number,
   ): Promise<
     Pick<Reading, "found"> & {
       keys: number;
@@ -98,7 +102,7 @@ export class LockScanner {
     const { match, prefix } = this.#options;
     const scanner = this.#scanners.get(redis) ?? new KeyScanner(redis, match, prefix);
     this.#scanners.set(redis, scanner);
-    const scanned = await scanner.scan(mostNames);
+    const scanned = await scanner.scan(maxNames);
     const keys = await ask(() => redis.dbsize());
     const { found, free, commands } = await readLocks(redis, prefix, scanner.keys);
     for (const key of free) scanner.forget(key);
@@ -139,15 +143,15 @@ export class LockScanner {
   }
 }
 
-/** The replies of those that answered. Of a quorum, most of it is enough. */
-async function ofThoseThere<Reply>(
-  home: Deployment,
-  looks: readonly Promise<Reply>[],
+/** Returns the replies of the servers that answered, if there are enough of them. A majority of a quorum is enough. */
+async function enoughReplies<Reply>(
+  deployment: Deployment,
+  scans: readonly Promise<Reply>[],
 ): Promise<readonly Reply[]> {
-  const settled = await Promise.allSettled(looks);
+  const settled = await Promise.allSettled(scans);
   const replies = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const failed = settled.find((one) => one.status === "rejected");
-  if (failed !== undefined && replies.length < home.needed()) throw failed.reason;
+  if (failed !== undefined && replies.length < deployment.needed()) throw failed.reason;
   return replies;
 }
 
@@ -160,8 +164,8 @@ function processesOf(locks: readonly Found[]): string[] {
 
 type FoundOfAll = Found & { readonly masters: number };
 
-/** What several masters of a quorum have of each lock. */
-function joined(locks: readonly Found[]): readonly FoundOfAll[] {
+/** Merges what several masters of a quorum store for each lock. */
+function merged(locks: readonly Found[]): readonly FoundOfAll[] {
   const byKey = new Map<string, FoundOfAll>();
   for (const lock of locks) {
     const other = byKey.get(lock.key);

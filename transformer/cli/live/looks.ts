@@ -4,25 +4,22 @@ import type { Deployment } from "./deployment";
 import type { Snapshot } from "./snapshot";
 import type { LockScanner } from "./lock-scanner";
 
-/** So many times as long as the look took. */
-const PAUSE_PER_LOOK = 10;
+/** The pause after a snapshot, as a multiple of the time that it took. So a slow server does not become slower. */
+const PAUSE_FACTOR = 10;
 
-/**
- * One look after the other; of one that fails, why: the next one may not. One that took long is not followed by another at
- * once: a slow server is not to be made slower.
- */
-export async function* looks(
-  survey: LockScanner,
-  home: Deployment,
+/** Takes snapshots without end. A failure yields its message, because the next snapshot may succeed. */
+export async function* snapshots(
+  scanner: LockScanner,
+  deployment: Deployment,
   everyMs: number,
-): AsyncGenerator<{ readonly look: Snapshot } | { readonly trouble: string }, never> {
+): AsyncGenerator<{ readonly snapshot: Snapshot } | { readonly trouble: string }, never> {
   for (;;) {
     const startedAt = performance.now();
     let pauseMs = everyMs;
     try {
-      const look = await survey.look(home);
-      pauseMs = Math.max(everyMs, PAUSE_PER_LOOK * (performance.now() - startedAt));
-      yield { look };
+      const snapshot = await scanner.look(deployment);
+      pauseMs = Math.max(everyMs, PAUSE_FACTOR * (performance.now() - startedAt));
+      yield { snapshot };
     } catch (error) {
       yield { trouble: cannotRead(error).message };
     }

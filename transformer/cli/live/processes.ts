@@ -4,105 +4,109 @@ import type { Deployment } from "./deployment";
 import type { Process, Announcement } from "./snapshot";
 import { shortened } from "./shortened";
 
-/** What a process said, and when, by the clock here. */
-interface Word {
+/** The announcement of a process, and when it was made, on the local clock. */
+interface ProcessRecord {
   readonly process: Process;
   readonly at: number;
   readonly holds: readonly AnnouncedLock[];
   readonly waits: readonly AnnouncedLock[];
 }
 
-const ASKED_EVERY_MS = 5_000;
-/** The first announcement may be on its way. */
-const ASKED_AGAIN_AFTER_MS = 1_000;
-/** So many processes are asked for in one look. */
-const MOST_ASKED = 500;
-const ASKED_AT_ONCE = 20;
-/** A longer announcement is not by a process of ours, and is left out. */
+const READ_EVERY_MS = 5_000;
+/** The time before the second read. The first announcement may not have arrived yet. */
+const READ_AGAIN_AFTER_MS = 1_000;
+/** The most processes whose announcements one snapshot reads. */
+const MOST_READ = 500;
+const READ_AT_ONCE = 20;
+/** A longer announcement does not come from Lockweave, and is ignored. */
 const MOST_BYTES = 300_000;
 const LONGEST_KEY = 1_000;
 
-/** What processes announce about themselves: see `configure({ announce: true })`. */
+/** Reads what processes announce about themselves with `configure({ announce: true })`. */
 export class Processes {
   readonly #prefix: string;
-  readonly #words = new Map<string, Word>();
-  readonly #askAgainAt = new Map<string, number>();
+  readonly #records = new Map<string, ProcessRecord>();
+  readonly #readAgainAt = new Map<string, number>();
 
   constructor(prefix: string) {
     this.#prefix = prefix;
   }
 
   /**
-   * Reads the announcements of these processes. One that is missing, wrong, too long, or forbidden to this user says nothing.
+   * Reads the announcements of these processes. Ignores one that is missing, invalid, too long, or forbidden to this user.
    *
-   * @param numbers the most important first
+   * @param numbers the process numbers, the most important first
    * @returns the number of commands
    */
-  async ask(home: Deployment, numbers: Iterable<string>): Promise<number> {
+  async read(deployment: Deployment, numbers: Iterable<string>): Promise<number> {
     const now = performance.now();
-    for (const [number, at] of this.#askAgainAt) if (now > at + STANDS_FOR_MS) this.#forget(number);
+    for (const [number, at] of this.#readAgainAt) if (now > at + STANDS_FOR_MS) this.#forget(number);
     const due = [...new Set(numbers)]
-      .filter((number) => now >= (this.#askAgainAt.get(number) ?? 0))
-      .slice(0, MOST_ASKED);
-    for (let from = 0; from < due.length; from += ASKED_AT_ONCE)
+      .filter((number) => now >= (this.#readAgainAt.get(number) ?? 0))
+      .slice(0, MOST_READ);
+    for (let from = 0; from < due.length; from += READ_AT_ONCE)
       await Promise.all(
-        due.slice(from, from + ASKED_AT_ONCE).map((number) => this.#askOne(home, number, now)),
+        due.slice(from, from + READ_AT_ONCE).map((number) => this.#readOne(deployment, number, now)),
       );
     return 2 * due.length;
   }
 
-  async #askOne(home: Deployment, number: string, now: number): Promise<void> {
-    const isKnown = this.#words.has(number);
-    this.#askAgainAt.set(number, now + (isKnown ? ASKED_EVERY_MS : ASKED_AGAIN_AFTER_MS));
+  async #readOne(deployment: Deployment, number: string, now: number): Promise<void> {
+    const isKnown = this.#records.has(number);
+    this.#readAgainAt.set(number, now + (isKnown ? READ_EVERY_MS : READ_AGAIN_AFTER_MS));
     try {
-      const { value, leftMs } = await home.read(this.#prefix + processName(number), MOST_BYTES);
+      const { value, leftMs } = await deployment.read(this.#prefix + processName(number), MOST_BYTES);
       if (value !== undefined && Buffer.byteLength(value) < MOST_BYTES)
-        this.#words.set(number, wordOf(number, value, now - (STANDS_FOR_MS - leftMs)));
+        this.#records.set(number, parseAnnouncement(number, value, now - (STANDS_FOR_MS - leftMs)));
     } catch {
-      // The lock itself was read: a process without an announcement is known by its number.
+      // The lock itself was read. A process without an announcement is shown by its number.
     }
   }
 
   #forget(number: string): void {
-    this.#askAgainAt.delete(number);
-    this.#words.delete(number);
+    this.#readAgainAt.delete(number);
+    this.#records.delete(number);
   }
 
   named(number: string): Process {
-    return this.#words.get(number)?.process ?? { number };
+    return this.#records.get(number)?.process ?? { number };
   }
 
   /**
-   * @param since what was said before, by the clock here, was of an earlier hold
+   * Returns what the process announced about a lock that it holds.
+   *
+   * @param since the time from which an announcement counts, on the local clock. An earlier one describes an earlier hold.
    */
   holds(number: string, key: string, now: number, since: number): Announcement {
-    const word = this.#words.get(number);
-    return word === undefined || word.at < since ? {} : saidOf(word.holds, key, now - word.at);
+    const record = this.#records.get(number);
+    return record === undefined || record.at < since
+      ? {}
+      : announcementOf(record.holds, key, now - record.at);
   }
 
   waits(number: string, key: string, now: number): Announcement {
-    const word = this.#words.get(number);
-    return word === undefined ? {} : saidOf(word.waits, key, now - word.at);
+    const record = this.#records.get(number);
+    return record === undefined ? {} : announcementOf(record.waits, key, now - record.at);
   }
 }
 
-function saidOf(locks: readonly AnnouncedLock[], key: string, agoMs: number): Announcement {
+function announcementOf(locks: readonly AnnouncedLock[], key: string, agoMs: number): Announcement {
   const lock = locks.find((one) => one.key === key);
   if (lock === undefined) return {};
   return { ...(lock.site !== undefined && { site: lock.site }), forMs: lock.forMs + agoMs };
 }
 
-/** It may be anybody's text: what is not as it should be is left out. */
-function wordOf(number: string, text: string, at: number): Word {
-  const said = objectIn(text);
-  const { host, pid, version } = said;
+/** Parses an announcement. Any program may have written it, so invalid fields are dropped. */
+function parseAnnouncement(number: string, text: string, at: number): ProcessRecord {
+  const fields = objectIn(text);
+  const { host, pid, version } = fields;
   const process = {
     number,
     ...(typeof host === "string" && { host: shortened(host) }),
     ...(Number.isSafeInteger(pid) && { pid: Number(pid) }),
     ...(typeof version === "string" && { version: shortened(version) }),
   };
-  return { process, at, holds: locksIn(said["holds"]), waits: locksIn(said["waits"]) };
+  return { process, at, holds: locksIn(fields["holds"]), waits: locksIn(fields["waits"]) };
 }
 
 function objectIn(text: string): Readonly<Record<string, unknown>> {

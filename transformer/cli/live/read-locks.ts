@@ -4,32 +4,32 @@ import { isShared } from "../../../runtime/stores/value";
 import { cannotRead } from "./errors";
 import { foundOf, MOST_BYTES, type Found, type LockReply, type Share } from "./found";
 
-/** So many keys in one round trip. */
+/** The number of keys that one round trip reads. */
 const AT_ONCE = 200;
 const COMMANDS_PER_KEY = 4;
 const MOST_WAITERS = 20;
-/** So many holds of a shared lock. */
+/** The most holds that are read of a shared lock. */
 const MOST_SHARES = 100;
-/** As much of each key as nearly all values have. */
+/** The number of bytes that are read first. Nearly all values are shorter. */
 const FIRST_BYTES = 4_096;
-/** The answer if the key lives on another node of the cluster. */
+/** The error if the key is on another node of the cluster. */
 const IS_ELSEWHERE = /^(?:MOVED|ASK)\b/;
 const IS_OTHER_DATA = /^WRONGTYPE\b/;
-/** What PTTL answers if there is no such key. */
+/** The reply of PTTL if the key does not exist. */
 const NO_KEY = -2;
 
 export interface Reading {
   readonly found: readonly Found[];
-  /** The keys that are free, and that nobody waits for. */
+  /** The keys that nobody holds and nobody waits for. */
   readonly free: readonly string[];
   readonly commands: number;
 }
 
 /**
- * Reads what these locks are: a few kilobytes of each, and the last holds of those that are shared.
+ * Reads the state of these locks: a few kilobytes of each, and the last holds of shared locks.
  *
  * @param prefix the client's `keyPrefix`
- * @throws {UsageError} if the server refuses, or does not answer
+ * @throws {UsageError} if the server rejects a command or does not answer
  */
 export async function readLocks(redis: Redis, prefix: string, keys: readonly string[]): Promise<Reading> {
   const found: Found[] = [];
@@ -50,7 +50,7 @@ export async function readLocks(redis: Redis, prefix: string, keys: readonly str
   return { found, free, commands };
 }
 
-/** Reads one lock with its whole value, as far as {@link MOST_BYTES}. */
+/** Reads one lock with its whole value, up to {@link MOST_BYTES}. */
 export async function readLock(redis: Redis, prefix: string, key: string): Promise<Reading> {
   const [reply] = await readAll(redis, prefix, [key], MOST_BYTES);
   const isThere = reply !== undefined && !isFree(reply);
@@ -65,12 +65,12 @@ async function readAll(
   redis: Redis,
   prefix: string,
   keys: readonly string[],
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<LockReply[]> {
   const pipeline = redis.pipeline();
   for (const key of keys) {
     const queue = prefix + nameBeside("queue", prefix, key);
-    pipeline.getrange(prefix + key, 0, mostBytes - 1).pttl(prefix + key);
+    pipeline.getrange(prefix + key, 0, maxBytes - 1).pttl(prefix + key);
     pipeline.zcount(queue, "(0", "+inf").zrangebyscore(queue, "(0", "+inf", "LIMIT", 0, MOST_WAITERS);
   }
   const replies = await pipeline.exec().catch((error: unknown) => {
@@ -123,7 +123,7 @@ async function readShares(
   return new Map(locks.map(({ key }, index) => [key, sharesIn(replies?.[index]?.[1])]));
 }
 
-/** Members and scores in turn. */
+/** Parses a list of alternating members and scores. */
 function sharesIn(reply: unknown): Share[] {
   const flat: readonly unknown[] = Array.isArray(reply) ? reply : [];
   return Array.from({ length: flat.length / 2 }, (_, index) => ({
@@ -132,7 +132,7 @@ function sharesIn(reply: unknown): Share[] {
   }));
 }
 
-/** Of a value that was cut, its length is enough. */
+/** Adds the length of a value that was cut. */
 async function withLength(redis: Redis, prefix: string, reply: LockReply): Promise<LockReply> {
   try {
     return { ...reply, bytes: await redis.strlen(prefix + reply.key) };

@@ -4,7 +4,7 @@ import type { HolderRow, LockRow, Snapshot, Process, Announcement } from "./snap
 import { shortened } from "./shortened";
 import { few, longest } from "./words";
 
-/** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
+/** Returns the host and the pid that the process announced, such as `worker-3/4711`, or the process number. */
 function processText({ number, host, pid }: Process): string {
   return host === undefined ? number : `${host}/${pid ?? "?"}`;
 }
@@ -14,15 +14,15 @@ export function holderText({ process, storeValue, isRevoked }: HolderRow): strin
   return isRevoked ? `${who} (revoked)` : who;
 }
 
-/** The same with its function, where that is known. */
+/** Appends the tagged function, if it is known. */
 function withSite(text: string, { site }: Announcement): string {
   return site === undefined ? text : `${text} ${site}`;
 }
 
-/** That is not shown as 0.0 s: of what the first look finds, nothing is known yet. */
+/** A shorter time is shown as "-" instead of "0.0 s", because the first snapshot cannot know it. */
 const SHORTEST_MS = 50;
 
-/** The locks as a table, as many as there is room for. */
+/** Formats the locks as a table with at most this many rows. */
 export function lockTable(locks: readonly LockRow[], most: number): SafeText[] {
   const shown = locks.slice(0, most);
   const rows = shown.map((lock) => [
@@ -49,9 +49,9 @@ export function lockTable(locks: readonly LockRow[], most: number): SafeText[] {
   return left > 0 ? [...lines, safe`... and ${left} more`] : lines;
 }
 
-/** Tells what was read, what that cost, and what is left out. */
-export function lookText(look: Snapshot): SafeText {
-  const { locks, keys, scanned, isWhole, leftOut, commands, tookMs, masters, unanswered } = look;
+/** Summarizes what was read, how much that cost, and what is left out. */
+export function snapshotText(snapshot: Snapshot): SafeText {
+  const { locks, keys, scanned, isWhole, leftOut, commands, tookMs, masters, unanswered } = snapshot;
   const held = locks.filter(({ state }) => state === "held").length;
   const waiting = locks.reduce((all, lock) => all + lock.waiting, 0);
   const missing = unanswered === 0 ? "" : ` ${unanswered} of ${masters} masters did not answer.`;

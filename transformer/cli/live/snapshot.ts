@@ -1,24 +1,24 @@
-/** One process, as far as it is known. */
+/** A process, as far as it is known. */
 export interface Process {
-  /** With which its request ids begin. */
+  /** The number with which its request IDs begin. */
   readonly number: string;
-  /** Of one that was configured with `announce: true`. */
+  /** Known only if the process was configured with `announce: true`. */
   readonly host?: string;
   readonly pid?: number;
   readonly version?: string;
 }
 
-/** What a process says of a lock that it has held or waited for longer than a second. */
+/** Details that a process announced about a lock that it has held or waited for longer than a second. */
 export interface Announcement {
-  /** The function with the tag. */
+  /** The tagged function. */
   readonly site?: string;
   readonly forMs?: number;
 }
 
 export interface HolderRow extends Announcement {
-  /** What the key holds of it. */
+  /** The value in the store. */
   readonly storeValue: string;
-  /** Of a lock of ours. */
+  /** `undefined` if Lockweave did not write the value, or if the hold is revoked. */
   readonly process: Process | undefined;
   readonly leftMs: number;
   readonly isRevoked: boolean;
@@ -30,37 +30,37 @@ export interface LockRow {
   readonly key: string;
   readonly state: "held" | "free" | "next" | "closed";
   readonly holders: readonly HolderRow[];
-  /** How many have a place in its queue: one for all of a process that wait to be alone. */
+  /** The number of tickets in the queue. Callers of one process that wait on the same terms share one ticket. */
   readonly waiting: number;
-  /** The first of them. */
+  /** The first waiters. */
   readonly waiters: readonly WaiterRow[];
-  /** Since it was first seen held by these, or waited for; the server does not know since when it is. */
+  /** How long this state has been seen. The server does not record when it began. */
   readonly seenForMs: number;
-  /** By how many masters of a quorum. */
+  /** The number of masters of a quorum that have the lock. */
   readonly masters: number;
 }
 
 export interface Snapshot {
   readonly locks: readonly LockRow[];
-  /** How many keys the servers have in all. */
+  /** The number of keys on all servers. */
   readonly keys: number;
-  /** How many of them were looked at for it, of those whose names were not known yet. */
+  /** The approximate number of names that this snapshot scanned to find more locks. */
   readonly scanned: number;
-  /** Whether all keys have been looked at since the survey began. */
+  /** Whether every key has been scanned since the command started. */
   readonly isWhole: boolean;
-  /** About how many more locks there are than are followed. */
+  /** The approximate number of locks that are not tracked. */
   readonly leftOut: number;
   readonly masters: number;
-  /** How many of them did not answer. */
+  /** The number of masters that did not answer. */
   readonly unanswered: number;
-  /** What it has cost the servers, and how long it waited for them. */
+  /** The number of commands that were sent. */
   readonly commands: number;
   readonly tookMs: number;
 }
 
 const REVOKED = "revoked:";
 
-/** A hold that was revoked meanwhile is the same one, known by the end of its id. */
+/** Returns an ID that stays the same if the hold is revoked: the end of its request ID. */
 export function holdId({ storeValue }: Pick<HolderRow, "storeValue">): string {
   const isOurs = /^(?:[0-9a-f]{32}|revoked:[0-9a-f]{24})$/.test(storeValue);
   return isOurs ? storeValue.slice(REVOKED.length) : storeValue;

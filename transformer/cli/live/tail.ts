@@ -2,40 +2,39 @@ import { print, printError, printJson, safe, type SafeText } from "../printer";
 import { openHome } from "./deployment";
 import { holderText } from "./rows";
 import { holdId, type HolderRow, type LockRow } from "./snapshot";
-import { looks } from "./looks";
+import { snapshots } from "./looks";
 import { shortened } from "./shortened";
-import { LockScanner, type SurveyOptions } from "./lock-scanner";
+import { LockScanner, type ScanOptions } from "./lock-scanner";
 
-/** What has changed from one look to the next. */
+/** A difference between two snapshots. */
 interface Change {
   readonly key: string;
   readonly what: "taken" | "waited for" | "waited for no more" | "revoked" | "ended";
   readonly by?: HolderRow;
-  /** How many wait. */
+  /** The number of waiters. */
   readonly waiting: number;
 }
 
-const LOOKS_EVERY_MS = 500;
+const SNAPSHOT_EVERY_MS = 500;
 
 /**
- * Writes a line for each change, from now on until it is ended. It looks time and again: what comes and goes between two
- * looks is not seen.
+ * Prints a line for each change until the process ends. Changes between two snapshots can be missed.
  *
- * @throws {UsageError} when the server cannot be looked at
+ * @throws {UsageError} if the servers cannot be read
  */
-export async function tail(urls: readonly string[], options: SurveyOptions, json: boolean): Promise<0> {
-  const home = await openHome(urls);
-  const survey = new LockScanner(options);
+export async function tail(urls: readonly string[], options: ScanOptions, json: boolean): Promise<0> {
+  const deployment = await openHome(urls);
+  const scanner = new LockScanner(options);
   try {
     let before: readonly LockRow[] = [];
-    let told = "";
-    for await (const seen of looks(survey, home, LOOKS_EVERY_MS)) {
+    let reported = "";
+    for await (const seen of snapshots(scanner, deployment, SNAPSHOT_EVERY_MS)) {
       const trouble = "trouble" in seen ? seen.trouble : "";
-      if (trouble !== "" && trouble !== told) printError(safe`${trouble}`);
-      told = trouble;
+      if (trouble !== "" && trouble !== reported) printError(safe`${trouble}`);
+      reported = trouble;
       if ("trouble" in seen) continue;
       const known = new Map(before.map((lock) => [lock.key, lock]));
-      const locks = seen.look.locks.map((lock) => withProcesses(lock, known.get(lock.key)));
+      const locks = seen.snapshot.locks.map((lock) => withProcesses(lock, known.get(lock.key)));
       const at = new Date().toISOString();
       for (const change of changesBetween(before, locks)) {
         if (json) printJson({ at, ...change });
@@ -45,17 +44,20 @@ export async function tail(urls: readonly string[], options: SurveyOptions, json
     }
     return 0;
   } finally {
-    home.close();
+    deployment.close();
   }
 }
 
-/** What a key holds of a revoked lock does not tell the process any more: it is that of the hold which was seen before. */
+/** Restores the process of a revoked hold from the snapshot before. The revoked value no longer contains the whole process number. */
 function withProcesses(lock: LockRow, was: LockRow | undefined): LockRow {
-  const holders = lock.holders.map((one) => ({ ...one, process: one.process ?? hasHold(was, one)?.process }));
+  const holders = lock.holders.map((one) => ({
+    ...one,
+    process: one.process ?? findHold(was, one)?.process,
+  }));
   return { ...lock, holders };
 }
 
-/** In the order of the keys, each that ended before what came after it. */
+/** Returns the changes ordered by key. For each key, ended holds come before new ones. */
 function changesBetween(before: readonly LockRow[], after: readonly LockRow[]): Change[] {
   const [old, now] = [before, after].map((locks) => new Map(locks.map((lock) => [lock.key, lock])));
   const keys = [...new Set([...before, ...after].map(({ key }) => key))].toSorted();
@@ -63,21 +65,21 @@ function changesBetween(before: readonly LockRow[], after: readonly LockRow[]): 
   for (const key of keys) {
     const [was, is] = [old?.get(key), now?.get(key)];
     const waiting = is?.waiting ?? 0;
-    const say = (what: Change["what"], by?: HolderRow): void =>
+    const add = (what: Change["what"], by?: HolderRow): void =>
       void changes.push({ key, what, waiting, ...(by && { by }) });
-    for (const one of was?.holders ?? []) if (!hasHold(is, one)) say("ended", one);
+    for (const one of was?.holders ?? []) if (!findHold(is, one)) add("ended", one);
     for (const one of is?.holders ?? []) {
-      const known = hasHold(was, one);
-      if (known === undefined) say("taken", one);
-      if (one.isRevoked && known?.isRevoked !== true) say("revoked", one);
+      const known = findHold(was, one);
+      if (known === undefined) add("taken", one);
+      if (one.isRevoked && known?.isRevoked !== true) add("revoked", one);
     }
-    if (waiting > (was?.waiting ?? 0)) say("waited for");
-    if (waiting === 0 && (was?.waiting ?? 0) > 0) say("waited for no more");
+    if (waiting > (was?.waiting ?? 0)) add("waited for");
+    if (waiting === 0 && (was?.waiting ?? 0) > 0) add("waited for no more");
   }
   return changes;
 }
 
-function hasHold(lock: LockRow | undefined, hold: HolderRow): HolderRow | undefined {
+function findHold(lock: LockRow | undefined, hold: HolderRow): HolderRow | undefined {
   return lock?.holders.find((one) => holdId(one) === holdId(hold));
 }
 

@@ -1,6 +1,6 @@
 import { UsageError } from "../../verify/usage-error";
 import { printError, safe } from "../printer";
-import { reasonOf } from "./errors";
+import { errorMessage } from "./errors";
 import { MOST_BYTES } from "./found";
 import type { Deployment } from "./deployment";
 import type { LockRow } from "./snapshot";
@@ -9,7 +9,7 @@ import { LockScanner, type SeenLock } from "./lock-scanner";
 
 type Runtime = typeof import("../../../runtime/index");
 
-/** The question before a lock is taken. */
+/** Returns the question to ask before a lock is released by force. */
 export function takeQuestion(now: boolean): string {
   return now
     ? "Free it now? A body may still run under it, and another one could then run beside it."
@@ -17,9 +17,9 @@ export function takeQuestion(now: boolean): string {
 }
 
 /**
- * Returns why there is nothing to take, or `undefined` if there is.
+ * Returns why nothing can be released, or `undefined` if the lock can be.
  *
- * @param now whether the key is to be free at once, although a body may still run under it
+ * @param now whether to free the key immediately, although a body may still run under it
  */
 export function nothingToTake(key: string, seen: SeenLock | undefined, now: boolean): string | undefined {
   if (seen === undefined || seen.values?.length === 0) return `${key} is free: there is nothing to release.`;
@@ -34,7 +34,7 @@ export function nothingToTake(key: string, seen: SeenLock | undefined, now: bool
   return undefined;
 }
 
-/** The result when the key no longer contained what was shown. */
+/** The result if the key no longer contained the value that was shown. */
 export const CHANGED_MEANWHILE = "The lock changed hands in the meantime: nothing was changed.";
 
 export function takenText({ holders, state }: LockRow, now: boolean): string {
@@ -46,34 +46,34 @@ export function takenText({ holders, state }: LockRow, now: boolean): string {
 }
 
 /**
- * Takes the lock, if its key still contains what was seen. The store compares the full value, so a process that acquired the
- * lock in the meantime keeps it, whatever the key contained before: a hold, a reservation, a closing, or another program's value.
+ * Forces the release of the lock if its key still contains the value that was seen. The store compares the complete value. So a process
+ * that acquired the lock in the meantime keeps it. The value may be a hold, a reservation, a closed key, or another program's value.
  *
  * @param prefix the `keyPrefix` of the client that acquired the lock
- * @param now free the key at once, although a body may still run under it
- * @returns whether the lock was taken
- * @throws {UsageError} if too few servers answer. Then the lock may be taken, or not.
+ * @param now whether to free the key immediately, although a body may still run under it
+ * @returns whether the lock was released or revoked
+ * @throws {UsageError} if too few servers answer. The lock may or may not be released then.
  */
 export async function take(
-  home: Deployment,
+  deployment: Deployment,
   prefix: string,
   { row: { key, holders }, values = [] }: SeenLock,
   now: boolean,
 ): Promise<boolean> {
   const { configure, forceRelease, shutdown, LockError } = require("lockweave") as Runtime;
-  // A reservation and a closing have no holder that `forceRelease()` could return: their value itself is looked for.
-  const isThere = async (): Promise<boolean> => {
-    const found = await new LockScanner({ match: "", prefix }).lookAtOne(home, key);
+  // `forceRelease()` returns holders, and a reservation or a closed key has none. So this checks for the value itself.
+  const isUnchanged = async (): Promise<boolean> => {
+    const found = await new LockScanner({ match: "", prefix }).lookAtOne(deployment, key);
     return found?.values?.some((value) => values.includes(value)) === true;
   };
-  if (!(await isThere())) return false;
-  const { redis, close } = home.prefixed(prefix);
+  if (!(await isUnchanged())) return false;
+  const { redis, close } = deployment.prefixed(prefix);
   try {
     configure({ redis, woven: false, logger: { warn: (line) => printError(safe`${line}`) } });
     const taken = await forceRelease(key, { now, from: values });
-    return holders.length > 0 ? taken.length > 0 : !(await isThere());
+    return holders.length > 0 ? taken.length > 0 : !(await isUnchanged());
   } catch (error) {
-    throw error instanceof LockError ? new UsageError(reasonOf(error)) : error;
+    throw error instanceof LockError ? new UsageError(errorMessage(error)) : error;
   } finally {
     await shutdown({ patience: "0s" });
     close();

@@ -3,8 +3,10 @@ import type { Announcement } from "./snapshot";
 const MOST_NAMED = 3;
 
 /**
- * @param all how many there are, of whom these are the first
- * @param none what stands for nobody
+ * Lists the first names, and the number of the others.
+ *
+ * @param all the total number, of which `names` are the first
+ * @param none the text if there are no names
  */
 export function few(names: readonly string[], all: number, none: string): string {
   if (names.length === 0) return none;
@@ -13,8 +15,11 @@ export function few(names: readonly string[], all: number, none: string): string
   return named.join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
-/** For how long they have held or waited, as far as one of them says it. */
-export function longest(said: readonly Announcement[], inWords: (ms: number) => string): string | undefined {
-  const times = said.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
+/** Formats the longest announced time for which one of them has held or waited. `undefined` if none announced it. */
+export function longest(
+  announcements: readonly Announcement[],
+  inWords: (ms: number) => string,
+): string | undefined {
+  const times = announcements.flatMap(({ forMs }) => (forMs === undefined ? [] : [forMs]));
   return times.length === 0 ? undefined : inWords(Math.max(...times));
 }

@@ -2,14 +2,14 @@ import { readFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import type { Unsupported } from "../../../runtime/unsupported";
-import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file/weaver";
+import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { tagsUnseenInOutputs } from "./lost-tags";
 import { INSTALLED, OTHER_FILES, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 import { refusedPlace, unsupportedIn, type Evidence } from "./unsupported";
 
-// The parts of esbuild's plugins that are used here, in words of our own.
+// Own declarations of the parts of esbuild's plugin API that are used here.
 
 interface Plugin {
   readonly name: string;
@@ -17,7 +17,7 @@ interface Plugin {
 }
 
 interface Build {
-  /** Bun has none if the plugin is given to `Bun.plugin`, for what it runs. */
+  /** Missing in Bun if the plugin is passed to `Bun.plugin`, which applies to the running program. */
   readonly initialOptions?: {
     readonly absWorkingDir?: string;
     readonly loader?: Readonly<Record<string, string>>;
@@ -25,26 +25,26 @@ interface Build {
     metafile?: boolean;
   };
   onStart(start: () => Pick<Loaded, "errors" | "warnings">): void;
-  /** Older versions of Bun do not have it. */
+  /** Missing in older versions of Bun. */
   onEnd?(end: (result: Built) => Pick<Loaded, "errors">): void;
   onLoad(
     options: { filter: RegExp; namespace: string },
     load: (file: {
       readonly path: string;
-      /** Not from Bun. */
+      /** Missing in Bun. */
       readonly with?: Readonly<Record<string, string>>;
     }) => Promise<Loaded | undefined>,
   ): void;
 }
 
-/** A text that is in no file. */
+/** Source text that is not in a file. */
 interface Stdin {
   readonly contents: string | Uint8Array;
   readonly sourcefile?: string;
   readonly loader?: string;
 }
 
-/** What a build has made. Bun gives the metafile only if the caller asks for it. */
+/** The result of a build. Bun includes the metafile only if the caller requests it. */
 interface Built {
   readonly metafile?:
     | {
@@ -56,7 +56,7 @@ interface Built {
         >;
       }
     | undefined;
-  /** If it writes no files. */
+  /** Present if the build writes no files. */
   readonly outputFiles?: readonly { readonly path: string; readonly text: string }[] | undefined;
 }
 
@@ -76,18 +76,18 @@ interface Message {
 }
 
 /**
- * Weaves what esbuild or Bun builds. Of several plugins that load a file, esbuild asks the first: put this one before them. A tagged file
- * that another plugin has loaded is an error at the end of the build, unless its locks are in the output.
+ * Weaves the files that esbuild or Bun builds. If several plugins load a file, esbuild uses the first, so this plugin must come before the
+ * others. A tagged file that another plugin loaded is an error at the end of the build, unless its locks are in the output.
  *
- * @throws {TypeError} when the options are none
+ * @throws {TypeError} if the options are invalid
  */
 function lockweave(options?: PluginOptions): Plugin {
   const weave = fileWeaver(parser(), options);
   const load = (path: string, text: string, loader: Loader, file: string): Loaded | undefined => {
     const woven = weave(SOURCE_FILES.test(path) ? path : `${path}.${loader}`, text);
-    if (woven === undefined) return undefined; // esbuild reads it itself.
+    if (woven === undefined) return undefined; // esbuild reads the file itself.
     const { code, map, errors, warnings } = woven;
-    if (isBun) tellBun(file, errors, warnings);
+    if (isBun) reportToBun(file, errors, warnings);
     const messageOf = (finding: Finding): Message => message(file, finding);
     map.sources = [basename(path)];
     return {
@@ -107,14 +107,14 @@ function lockweave(options?: PluginOptions): Plugin {
       onEnd?.((built) => {
         const messagesOf = (path: string, findings: readonly Finding[]): Message[] => {
           const file = shortPath(path, absWorkingDir);
-          if (isBun) tellBun(file, findings, []);
+          if (isBun) reportToBun(file, findings, []);
           return findings.map((finding) => message(file, finding));
         };
         const unsupported = unsupportedInputs(built, absWorkingDir).flatMap(({ path, place, evidence }) =>
           messagesOf(path, unsupportedIn(path, place, evidence)),
         );
-        const unlocked = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, made }) =>
-          messagesOf(path, tagsUnseenInOutputs(path, made, "put Lockweave's plugin before the others")),
+        const unlocked = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, codes }) =>
+          messagesOf(path, tagsUnseenInOutputs(path, codes, "put Lockweave's plugin before the others")),
         );
         return { errors: [...unsupported, ...unlocked] };
       });
@@ -134,7 +134,7 @@ function lockweave(options?: PluginOptions): Plugin {
       if (stdin === undefined) return;
       const { contents, sourcefile = "<stdin>", loader = "js" } = stdin;
       const text = typeof contents === "string" ? contents : Buffer.from(contents).toString();
-      seen.add(resolve(absWorkingDir ?? ".", sourcefile)); // A path that only stands in messages.
+      seen.add(resolve(absWorkingDir ?? ".", sourcefile)); // This path appears only in messages.
       const loaded = isCode(loader) ? load(sourcefile, text, loader, sourcefile) : undefined;
       if (loaded === undefined) return;
       const { contents: locked, errors, warnings } = loaded;
@@ -144,30 +144,33 @@ function lockweave(options?: PluginOptions): Plugin {
   };
 }
 
-/** Of a component, which another plugin takes apart. */
+/** Reports the tags of a component, whose code another plugin extracts. */
 function refuseTags(file: string, text: string): Loaded | undefined {
   const errors = tagsInComponent(text);
   if (errors.length === 0) return undefined;
-  if (isBun) tellBun(file, errors, []);
+  if (isBun) reportToBun(file, errors, []);
   return { contents: "", loader: "js", errors: errors.map((error) => message(file, error)), warnings: [] };
 }
 
-/** The files that our plugins have loaded in one build, by its options: if the build has two of our plugins, the first loads each file. */
-const seenBy = new WeakMap<object, Set<string>>();
+/**
+ * The files that our plugins loaded in one build, by the build's options. If a build has two of our plugins, the first one loads every
+ * file.
+ */
+const seenFiles = new WeakMap<object, Set<string>>();
 
 function seenIn(build: object): Set<string> {
-  const seen = seenBy.get(build) ?? new Set<string>();
-  seenBy.set(build, seen);
+  const seen = seenFiles.get(build) ?? new Set<string>();
+  seenFiles.set(build, seen);
   return seen;
 }
 
 interface Unseen {
   readonly path: string;
-  /** The code of the outputs that the file has become a part of. */
-  readonly made: readonly string[];
+  /** The code of each output that contains the file. */
+  readonly codes: readonly string[];
 }
 
-/** The files with code in an output that were never asked for here. In other namespaces, a path may stand for a file all the same. */
+/** Returns the files with code in an output that our plugin never loaded. An input in another namespace may also stand for a file. */
 function unseenInputs({ metafile, outputFiles }: Built, seen: ReadonlySet<string>, dir = "."): Unseen[] {
   const unseen = new Map<string, string[]>();
   for (const [output, { inputs }] of Object.entries(metafile?.outputs ?? {})) {
@@ -182,7 +185,7 @@ function unseenInputs({ metafile, outputFiles }: Built, seen: ReadonlySet<string
   const inMemory = outputFiles?.map(({ text }) => text);
   return [...unseen].map(([path, outputs]) => ({
     path,
-    made: inMemory ?? outputs.flatMap((output) => codeOf(resolve(dir, output))),
+    codes: inMemory ?? outputs.flatMap((output) => codeOf(resolve(dir, output))),
   }));
 }
 
@@ -192,7 +195,7 @@ interface UnsupportedInput {
   readonly evidence: Evidence;
 }
 
-/** The files with code in an output that import an entry of the runtime that throws. */
+/** Returns the files with code in an output that import an entry of the runtime that throws. */
 function unsupportedInputs({ metafile, outputFiles }: Built, dir = "."): UnsupportedInput[] {
   const { inputs = {}, outputs = {} } = metafile ?? {};
   const withCode = Object.values(outputs).flatMap((output) =>
@@ -218,7 +221,10 @@ function unsupportedInputs({ metafile, outputFiles }: Built, dir = "."): Unsuppo
   );
 }
 
-/** `src/pay.ts`, `its-namespace:src/pay.ts`, `src/pay.ts?query`; one `with { type: "text" }` is not run. */
+/**
+ * Returns the possible paths of an input such as `src/pay.ts`, `its-namespace:src/pay.ts`, or `src/pay.ts?query`. An input with attributes,
+ * such as `with { type: "text" }`, is not code that runs, and has none.
+ */
 function pathsOf(input: string, dir: string): string[] {
   if (input.includes(" with {")) return [];
   const names = [input, input.slice(input.indexOf(":") + 1)];
@@ -229,7 +235,7 @@ function codeOf(path: string): string[] {
   try {
     return [readFileSync(path, "utf8")];
   } catch {
-    return []; // It was written nowhere, or is gone: then no lock is proved.
+    return []; // The file was never written, or is gone. So it proves no lock.
   }
 }
 
@@ -238,10 +244,10 @@ const NO_BUILD =
 
 const isBun = "bun" in process.versions;
 
-/** Bun passes over what plugins say of a file, but not over what they throw. */
-function tellBun(file: string, errors: readonly Finding[], warnings: readonly Finding[]): void {
-  for (const warning of warnings) process.stderr.write(`${shown(file, warning, "warning")}\n`);
-  if (errors.length > 0) throw new Error(errors.map((error) => shown(file, error)).join("\n"));
+/** Reports to Bun, which ignores the messages that plugins return, but not the errors that they throw. */
+function reportToBun(file: string, errors: readonly Finding[], warnings: readonly Finding[]): void {
+  for (const warning of warnings) process.stderr.write(`${formatFinding(file, warning, "warning")}\n`);
+  if (errors.length > 0) throw new Error(errors.map((error) => formatFinding(file, error)).join("\n"));
 }
 
 const LOADERS: Readonly<Record<string, string>> = {
@@ -255,14 +261,14 @@ const LOADERS: Readonly<Record<string, string>> = {
   ".tsx": "tsx",
 };
 
-/** Files of all endings that are code to esbuild. */
+/** Returns a pattern for all file extensions that esbuild loads as code. */
 function filterFor(loaders: Readonly<Record<string, string>>): RegExp {
   const endings = Object.keys(loaders).filter((ending) => isCode(loaders[ending]));
   const sources = endings.map((ending) => `${ending.replaceAll(/[^\w]/g, String.raw`\$&`)}$`);
   return new RegExp([SOURCE_FILES.source, COMPONENTS.source, ...sources].join("|"));
 }
 
-/** As esbuild chooses it: by the longest ending that has one. `undefined` where the file is no code. */
+/** Returns the loader that esbuild would choose, by the longest matching extension. `undefined` if the file is not code. */
 function loaderOf(path: string, loaders: Readonly<Record<string, string>>): Loader | undefined {
   const name = basename(path);
   const endings = Array.from(name.matchAll(/\./g), ({ index }) => name.slice(index));
@@ -274,8 +280,8 @@ function isCode(loader: string | undefined): loader is Loader {
   return loader === "js" || loader === "jsx" || loader === "ts" || loader === "tsx";
 }
 
-/** esbuild counts columns in bytes. */
-function message(file: string, { code, message: said, line, column, length, lineText }: Finding): Message {
+/** Converts a finding to a message of esbuild, which counts columns in bytes. */
+function message(file: string, { code, message: text, line, column, length, lineText }: Finding): Message {
   const bytes = (from: number, to: number): number => Buffer.byteLength(lineText.slice(from, to));
   const location = {
     file,
@@ -284,7 +290,7 @@ function message(file: string, { code, message: said, line, column, length, line
     length: bytes(column, column + length),
     lineText,
   };
-  return { id: code, text: `${code}: ${said}`, location };
+  return { id: code, text: `${code}: ${text}`, location };
 }
 
 export = lockweave;

@@ -2,27 +2,27 @@ import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
 
 /**
- * The names of all functions with a body in the text, as any compiler may have written them. A function under a short name counts
- * under the name of its export, too. The name of a function without one is `""`.
+ * Returns the names of all functions with a body in the text, which any compiler may have written. A function that is exported under
+ * another name also counts under that name. An anonymous function has the name `""`.
  */
 export function functionsIn(ts: Parser, path: string, text: string): ReadonlySet<string> {
   const names = new Set<string>();
-  const aliases: { readonly name: string; readonly of: string }[] = [];
-  const visit = (node: TS.Node, around: string): void => {
-    const name = nameOf(ts, node) ?? around;
+  const aliases: { readonly name: string; readonly target: string }[] = [];
+  const visit = (node: TS.Node, outerName: string): void => {
+    const name = nameOf(ts, node) ?? outerName;
     if (ts.isFunctionLike(node) && "body" in node && node.body !== undefined) names.add(name);
     const value = aliasedBy(ts, node);
-    if (value !== undefined) aliases.push({ name, of: value });
-    // A class does not give its name to the functions in it.
+    if (value !== undefined) aliases.push({ name, target: value });
+    // A class does not give its name to the functions inside it.
     const inside = ts.isFunctionLike(node) || ts.isClassLike(node) ? "" : name;
     ts.forEachChild(node, (child) => visit(child, inside));
   };
   visit(ts.createSourceFile(path, text, ts.ScriptTarget.Latest), "");
-  const exported = aliases.filter(({ of }) => names.has(of)).map(({ name }) => name);
+  const exported = aliases.filter(({ target }) => names.has(target)).map(({ name }) => name);
   return new Set([...names, ...exported]);
 }
 
-/** The name that the node gives to a function in it. */
+/** Returns the name that a node gives to a function inside it. */
 function nameOf(ts: Parser, node: TS.Node): string | undefined {
   if (isAssignment(ts, node)) {
     const { left } = node;
@@ -33,7 +33,7 @@ function nameOf(ts: Parser, node: TS.Node): string | undefined {
   return name !== undefined && "text" in name ? String(name.text) : undefined;
 }
 
-/** `a` in `export { a as pay }`, in `exports.pay = a` and in `{ pay: a }`. */
+/** Returns `a` for `export { a as pay }`, for `exports.pay = a`, and for `{ pay: a }`. */
 function aliasedBy(ts: Parser, node: TS.Node): string | undefined {
   if (ts.isExportSpecifier(node)) return node.propertyName?.text;
   const value = isAssignment(ts, node)

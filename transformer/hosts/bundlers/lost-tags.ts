@@ -10,21 +10,21 @@ import { findingIn, type Finding } from "../one-file/weaver";
 import { functionsIn } from "./functions-in";
 import { SOURCE_FILES } from "./source-files";
 
-// Another plugin may load a file, and give its own text to the host. Only tags and locks in that text are evidence: their absence
-// proves nothing, so these functions compare the text with the file on disk.
+// Another plugin may load a file and pass its own text to the host. Only tags and locks in that text are evidence. Their absence proves
+// nothing, so these functions compare the text with the file on disk.
 
 /**
- * The tags on disk that are lost in the text that a host gives to our plugin instead of the file. The tag of a function that is not
- * in the text does not count: a stand-in for a browser may have none of the file's functions.
+ * Returns the tags on disk that are missing in the text that the host passes to our plugin instead of the file. A tag does not count if its
+ * function is not in the text. A replacement for browsers may contain none of the file's functions.
  *
- * @param path of a file that may not exist
+ * @param path the path of a file that may not exist
  */
 export function tagsLostFrom(path: string, text: string): Finding[] {
   const { onDisk, problems } = lostTags(path, text);
   return problems.map((one) => findingIn(onDisk, one));
 }
 
-/** The same with positions in the text on disk. */
+/** Does the same with positions in the text on disk. */
 export function lostTags(
   path: string,
   text: string,
@@ -32,10 +32,10 @@ export function lostTags(
   const onDisk = textOf(path);
   if (onDisk === undefined || onDisk === text || !mayHaveTags(onDisk)) return { onDisk: text, problems: [] };
   const { tags, problems } = tagsIn(path, onDisk);
-  const there = tagsOfFunctionsIn(path, text, tags);
-  if (there === undefined) return { onDisk, problems: [] };
+  const present = tagsOfFunctionsIn(path, text, tags);
+  if (present === undefined) return { onDisk, problems: [] };
   const kept = tagsIn(path, text);
-  const unlocked = notLockedBy(withoutThose(there, kept.tags), locksIn(parser(), path, text).locks);
+  const unlocked = notLockedBy(withoutKept(present, kept.tags), locksIn(parser(), path, text).locks);
   return {
     onDisk,
     problems: [
@@ -46,24 +46,24 @@ export function lostTags(
 }
 
 /**
- * The tags of a file whose functions are in a module's code without their locks, if the module never came to our plugin.
+ * Returns the tags of a file whose functions are in a module's code without their locks, for a module that never reached our plugin.
  *
- * @param path of a file that may not exist
+ * @param path the path of a file that may not exist
  * @param cure what to do in this host
  */
 export function tagsUnseenIn(path: string, code: string, cure: string): Finding[] {
   const onDisk = textOf(path);
   if (onDisk === undefined || !mayHaveTags(onDisk)) return [];
   const { tags, problems } = tagsIn(path, onDisk);
-  const there = tagsOfFunctionsIn(path, code, tags);
-  return there === undefined ? [] : unseen(path, onDisk, { tags: there, problems }, [code], cure);
+  const present = tagsOfFunctionsIn(path, code, tags);
+  return present === undefined ? [] : unseen(path, onDisk, { tags: present, problems }, [code], cure);
 }
 
 /**
- * The tags of a file that never came to our plugin, if their locks are in none of the outputs. In an output any function may have any
- * name, so each tag counts.
+ * Returns the tags of a file that never reached our plugin, if none of the outputs contains their locks. Every tag counts, because an
+ * output may rename any function.
  *
- * @param path of a file that may not exist
+ * @param path the path of a file that may not exist
  * @param cure what to do in this host
  */
 export function tagsUnseenInOutputs(path: string, outputs: readonly string[], cure: string): Finding[] {
@@ -73,7 +73,7 @@ export function tagsUnseenInOutputs(path: string, outputs: readonly string[], cu
 }
 
 interface Tags {
-  /** The tags that are woven. */
+  /** The tags that the weave locks. */
   readonly tags: readonly DeclaredTag[];
   readonly problems: readonly Problem[];
 }
@@ -87,7 +87,7 @@ function unseen(
 ): Finding[] {
   const locks = codes.flatMap((code) => locksIn(parser(), path, code).locks);
   const unlocked = notLockedBy(tags, locks);
-  if (tags.length > 0 && unlocked.length === 0) return []; // Another Lockweave wove it, and reported its problems.
+  if (tags.length > 0 && unlocked.length === 0) return []; // Another copy of Lockweave wove the file and reported its problems.
   return [
     ...unlocked.map((tag) => findingIn(onDisk, problem("tagNotSeen", tag, tag.name ?? tag.flag, cure))),
     ...problems.map((one) => findingIn(onDisk, one)),
@@ -107,7 +107,7 @@ function tagsIn(path: string, text: string): Tags {
     : { tags: tagsOfSource(ts, path, text), problems: woven.diagnostics };
 }
 
-/** Returns `undefined` if the text has no function at all. */
+/** Returns the tags whose functions are in the text, or `undefined` if the text has no function at all. */
 function tagsOfFunctionsIn(
   path: string,
   text: string,
@@ -124,12 +124,15 @@ function tagsOfFunctionsIn(
   });
 }
 
-/** Without those that are in the text under the same flag and name. Compilers rename classes: `A.pay` becomes `_A.pay`. */
-function withoutThose(tags: readonly DeclaredTag[], kept: readonly DeclaredTag[]): DeclaredTag[] {
-  const left = kept.map(idOf);
+/**
+ * Removes the tags that the text kept, compared by flag and name. Class names do not count, because compilers rename classes: `A.pay`
+ * becomes `_A.pay`.
+ */
+function withoutKept(tags: readonly DeclaredTag[], kept: readonly DeclaredTag[]): DeclaredTag[] {
+  const remaining = kept.map(idOf);
   return tags.filter((tag) => {
-    const index = left.indexOf(idOf(tag));
-    if (index !== -1) left.splice(index, 1);
+    const index = remaining.indexOf(idOf(tag));
+    if (index !== -1) remaining.splice(index, 1);
     return index === -1;
   });
 }

@@ -1,14 +1,20 @@
-import { fileWeaver, shown, type Finding, type PluginOptions, type WovenFile } from "../one-file/weaver";
+import {
+  fileWeaver,
+  formatFinding,
+  type Finding,
+  type PluginOptions,
+  type WovenFile,
+} from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { tagsLostFrom, tagsUnseenIn } from "./lost-tags";
 import { AS_TEXT, INSTALLED, pathOf, shortPath, SOURCE_FILES, sourceFileOf } from "./source-files";
 import { refusedPlace, unsupportedIn } from "./unsupported";
 
-// Vite, Rollup and Rolldown take plugins of one kind. These are the parts of it that are used here, in words of our
-// own: who has installed one of the three need not have the types of the other two.
+// Own declarations of the plugin API that Vite, Rollup, and Rolldown share. So a user of one of them does not need the types of the other
+// two.
 
-/** What is wrong, as these hosts show it. */
+/** A message in the format of these hosts. */
 interface Log {
   readonly message: string;
   readonly id: string;
@@ -18,14 +24,14 @@ interface Log {
 
 interface TransformContext {
   warn(log: Log): void;
-  /** Throws. */
+  /** Throws the error. */
   error(log: Log): never;
 }
 
 interface BuildContext extends TransformContext {
   /** Throws in Farm, which does not support it. */
   getModuleIds(): Iterable<string>;
-  /** Vite's development server knows no code, and throws at the name. */
+  /** In Vite's development server, reading `code` of the result throws. */
   getModuleInfo(id: string): {
     readonly code?: string | null;
     readonly importers?: readonly string[];
@@ -33,7 +39,7 @@ interface BuildContext extends TransformContext {
   } | null;
 }
 
-/** An output. Assets, and Farm's chunks, have no modules. */
+/** An output. Assets have no modules, and neither do Farm's chunks. */
 interface Output {
   readonly type: string;
   readonly modules?: Readonly<Record<string, RenderedModule>>;
@@ -48,10 +54,10 @@ type Bundle = Readonly<Record<string, Output>>;
 
 interface Plugin {
   readonly name: string;
-  /** To Vite: before its own transform, which takes the comments away. */
+  /** Makes Vite call the plugin before its own transform, which removes comments. */
   readonly enforce: "pre";
   readonly transform: {
-    /** The same to Rollup and Rolldown. */
+    /** Does the same in Rollup and Rolldown. */
     readonly order: "pre";
     readonly filter: { readonly id: { readonly include: RegExp[]; readonly exclude: RegExp[] } };
     handler(
@@ -60,18 +66,18 @@ interface Plugin {
       id: string,
     ): { readonly code: string; readonly map: WovenFile["map"] } | undefined;
   };
-  /** A module that an earlier build has seen may come from a cache in this one. */
+  /** Clears the list of seen modules, because a module that an earlier build transformed may come from a cache in this one. */
   buildStart(): void;
-  /** Looks at the modules that never came to `transform`: another plugin renamed them, or a cache kept them. */
+  /** Checks the modules that never reached `transform`, because another plugin renamed them or a cache kept them. */
   buildEnd(this: BuildContext, error?: Error): void;
-  /** Looks for code that cannot run where the output runs. With `generateBundle` instead, Farm crashes. */
+  /** Reports code that cannot run in the environment of the output. This is not `generateBundle`, because that crashes Farm. */
   writeBundle(this: BuildContext, options: object, bundle: Bundle): void;
 }
 
 /**
- * Weaves what Vite, Vitest, Rollup or Rolldown builds.
+ * Weaves the files that Vite, Vitest, Rollup, or Rolldown builds.
  *
- * @throws {TypeError} when the options are none
+ * @throws {TypeError} if the options are invalid
  */
 function lockweave(options?: PluginOptions): Plugin {
   const weave = fileWeaver(parser(), options);
@@ -85,7 +91,7 @@ function lockweave(options?: PluginOptions): Plugin {
       handler(text, id) {
         if (id.startsWith("\0")) failAt(this, fileBehind(id), unseenIn(id, text));
         if (COMPONENTS.test(id) && !INSTALLED.test(id)) failAt(this, id, tagsInComponent(text));
-        const fileName = sourceFileOf(id); // Asked again: older hosts do not know the filter.
+        const fileName = sourceFileOf(id); // Filters again, because older hosts ignore `filter`.
         if (fileName === undefined) return undefined;
         seen.add(id);
         failAt(this, id, tagsLostFrom(pathOf(id), text));
@@ -136,23 +142,23 @@ function modulesOf(context: BuildContext): string[] {
   try {
     return [...context.getModuleIds()];
   } catch {
-    return []; // Farm: `transform` is the only place that sees its modules.
+    return []; // In Farm, only `transform` sees the modules.
   }
 }
 
 const CURE = "let the other plugin keep the file's own id, so that it comes to Lockweave's plugin";
 
-/** The unlocked functions of a module that our plugin does not weave. */
+/** Returns the unlocked functions of a module that our plugin does not weave. */
 function unseenIn(id: string, code: string): Finding[] {
   return INSTALLED.test(id) || AS_TEXT.test(id) ? [] : tagsUnseenIn(fileBehind(id), code, CURE);
 }
 
-/** The path in an id. Plugins begin the ids that they invent with `\0`, often with a name of their own behind it. */
+/** Returns the path in an ID. Plugins start the IDs that they invent with `\0`, often followed by a prefix of their own. */
 function fileBehind(id: string): string {
   return pathOf(id.replace(/^\0(?:[\w-]+:)?/, ""));
 }
 
-/** Reports all at once: at an error these hosts stop. */
+/** Reports all findings in one error, because these hosts stop at the first error. */
 function failAt(context: TransformContext, id: string, findings: readonly Finding[]): void {
   const [first] = findings;
   if (first !== undefined) context.error(logOf(id, findings, first, "error"));
@@ -160,12 +166,12 @@ function failAt(context: TransformContext, id: string, findings: readonly Findin
 
 function logOf(id: string, findings: readonly Finding[], first: Finding, kind: string): Log {
   const file = pathOf(id);
-  const said = findings.map((finding) => shown(shortPath(file), finding, kind));
+  const lines = findings.map((finding) => formatFinding(shortPath(file), finding, kind));
   const loc = { file, line: first.line, column: first.column };
-  return { message: said.join("\n"), id, loc, frame: frameOf(first) };
+  return { message: lines.join("\n"), id, loc, frame: frameOf(first) };
 }
 
-/** The line, and below it marks under the words. */
+/** Returns the source line with a line of marks under the affected text. */
 function frameOf({ line, column, length, lineText }: Finding): string {
   const margin = `${line} | `;
   const before = `${" ".repeat(margin.length - 2)}| ${lineText.slice(0, column).replaceAll(/[^\t]/g, " ")}`;

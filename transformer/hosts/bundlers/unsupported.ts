@@ -9,32 +9,33 @@ import { locksIn, type Lock } from "../../verify/locks";
 import { findingIn, type Finding } from "../one-file/weaver";
 import { SOURCE_FILES } from "./source-files";
 
-// For browsers and edge runtimes, bundlers take an entry of the runtime that throws at its import. If that entry has code in the output, then
-// its importers run there, too. The options of a build do not say so: frameworks remove the server's code from what
-// they build for browsers, after the plugin has woven it.
+// For browsers and edge runtimes, bundlers choose an entry of the runtime that throws when it is imported. If the output contains code of
+// that entry, its importers run there, too. The build options do not reveal that, because frameworks remove the server's code from their
+// browser builds after the plugin has woven it.
 
 const ENTRY = /[\\/]dist[\\/]runtime[\\/](?:\w+\.)?not-in-(browser|edge|workers)\.m?js$/;
 
-/** Returns the place whose entry this module is, if it is one that throws. */
+/** Returns the environment if the module is the entry that throws there. */
 export function refusedPlace(path: string): Unsupported | undefined {
   return ENTRY.exec(path)?.[1] as Unsupported | undefined;
 }
 
-/** Where a file imports the runtime by hand. */
+/** Matches an import of the runtime in the sources. */
 const IMPORT = /(["'])lockweave(?:\/(?:runtime|testing|opentelemetry))?\1/;
 
-/** How a bundler proves that a file's locks are in the output. */
+/** The evidence that a file's locks are in the output. */
 export interface Evidence {
-  /** The code that became of the file. Without it, all locks of the file count. */
+  /** The output code that contains the file. Without it, all locks of the file count. */
   readonly codes?: readonly string[];
-  /** Whether an `import()` of the entry is in the output, too. It may never run, and other imports may be unused. */
+  /** Whether the output also imports the entry with `import()`. That import may never run, and static imports may be unused. */
   readonly isImportedDynamically: boolean;
 }
 
 /**
- * What of a file is in the output, and cannot run in this place: its tagged functions, or else its import.
+ * Returns the parts of a file that are in the output but cannot run in this environment: its tagged functions, or its import of the runtime
+ * if there are none.
  *
- * @param path of a file that may not exist
+ * @param path the path of a file that may not exist
  */
 export function unsupportedIn(path: string, place: Unsupported, evidence: Evidence): Finding[] {
   if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return [];

@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { fileWeaver, shown, type PluginOptions } from "../one-file/weaver";
+import { fileWeaver, formatFinding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS } from "./components";
 import { tagsUnseenIn } from "./lost-tags";
 import { AS_TEXT, INSTALLED, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 import { refusedPlace, unsupportedIn } from "./unsupported";
 
-// The parts of webpack's and Rspack's plugins that are used here, in words of our own. (Types, not interfaces:
-// webpack asks for objects that may have any property, and an interface does not pass for one.)
+// Own declarations of the parts of the plugin API of webpack and Rspack that are used here. They are types and not interfaces, because
+// webpack expects objects that may have any property, and an interface is not assignable to those.
 
 type Plugin = {
   apply(compiler: Compiler): void;
@@ -22,7 +22,7 @@ type Compiler = {
 type Compilation = {
   readonly hooks: {
     readonly finishModules: Hook<[Iterable<Module>]>;
-    /** Runs when each chunk has its modules, and before modules are merged. */
+    /** Runs when each chunk has its modules, and before modules are concatenated. */
     readonly optimizeTree: Hook<[chunks: Iterable<object>, modules: Iterable<Module>]>;
   };
   readonly errors: { push(error: Error): unknown };
@@ -33,12 +33,12 @@ type Compilation = {
 type Connection = {
   readonly originModule?: Module | null;
   readonly dependency?: { readonly type?: string } | null | undefined;
-  /** Not in older versions. `true` if the importer uses the module. */
+  /** Missing in older versions. `true` if the importer uses the module. */
   getActiveState?(runtime: undefined): unknown;
 };
 
 type Module = {
-  /** The file, with its query. */
+  /** The path of the file with its query. */
   readonly resource?: string;
   readonly type?: string;
   readonly loaders?: readonly { readonly loader: string }[];
@@ -53,12 +53,12 @@ const NAME = "lockweave";
 const LOADER = join(__dirname, "loader.js");
 
 /**
- * Weaves what webpack or Rspack builds, before the other loaders.
+ * Weaves the files that webpack or Rspack builds, before the other loaders.
  *
- * @throws {TypeError} when the options are none
+ * @throws {TypeError} if the options are invalid
  */
 function lockweave(options: PluginOptions = {}): Plugin {
-  fileWeaver(parser(), options); // So that options which are none are an error here, and not one for each file.
+  fileWeaver(parser(), options); // Reports invalid options once here, and not again for each file.
   const rule = {
     enforce: "pre",
     test: [SOURCE_FILES, COMPONENTS],
@@ -83,31 +83,33 @@ function lockweave(options: PluginOptions = {}): Plugin {
   };
 }
 
-/** A cache on disk keeps what a loader of the same name has made. So the name tells the options, and our version. */
+/**
+ * Returns an identifier of the options and of Lockweave's version. A disk cache reuses the results of a loader with the same identifier.
+ */
 function identOf(options: PluginOptions): string {
   const { version } = require("lockweave/package.json") as { version: string };
-  const made = JSON.stringify([version, options]);
-  return `${NAME}-${createHash("sha256").update(made).digest("hex").slice(0, 16)}`;
+  const key = JSON.stringify([version, options]);
+  return `${NAME}-${createHash("sha256").update(key).digest("hex").slice(0, 16)}`;
 }
 
 const CURE = "import the file without `!`, so that the loaders of the configuration see it";
 
-/** webpack gives the path of a loader alone, and Rspack gives it with the query. */
+/** webpack passes the path of a loader alone, and Rspack passes it with the query. */
 function isOurs({ loader }: { readonly loader: string }): boolean {
   return pathOf(loader) === LOADER;
 }
 
-/** A request with `!!` goes past all loaders of the configuration. */
+/** Reports the unlocked functions of a module that our loader did not process. A request with `!!` bypasses all configured loaders. */
 function unlockedIn(module: Module): string[] {
   const { resource = "", type = "", loaders = [] } = module;
   const path = pathOf(resource);
   const isOther = INSTALLED.test(resource) || AS_TEXT.test(resource) || !type.startsWith("javascript");
   if (isOther || !SOURCE_FILES.test(path) || loaders.some(isOurs)) return [];
   const code = module.originalSource?.()?.source().toString() ?? "";
-  return tagsUnseenIn(path, code, CURE).map((finding) => shown(shortPath(path), finding));
+  return tagsUnseenIn(path, code, CURE).map((finding) => formatFinding(shortPath(path), finding));
 }
 
-/** What uses an entry of the runtime that throws. */
+/** Reports the importers of an entry of the runtime that throws. */
 function unsupportedBy(module: Module, { chunkGraph, moduleGraph }: Compilation): string[] {
   const place = refusedPlace(module.resource ?? "");
   if (place === undefined || chunkGraph.getModuleChunks(module).length === 0) return [];
@@ -119,9 +121,9 @@ function unsupportedBy(module: Module, { chunkGraph, moduleGraph }: Compilation)
     if (chunkGraph.getModuleChunks(originModule).length > 0)
       importers.add(pathOf(originModule.resource ?? ""));
   }
-  const evidence = { isImportedDynamically: false }; // An import that is unused has no active connection.
+  const evidence = { isImportedDynamically: false }; // An unused import has no active connection.
   return [...importers].flatMap((path) =>
-    unsupportedIn(path, place, evidence).map((finding) => shown(shortPath(path), finding)),
+    unsupportedIn(path, place, evidence).map((finding) => formatFinding(shortPath(path), finding)),
   );
 }
 

@@ -6,7 +6,7 @@ interface Rule {
     readonly docs: { readonly description: string };
     readonly schema: [];
   };
-  /** Takes ESLint's context. It is not named here, so that the types do not need ESLint. */
+  /** Creates the rule. The parameter is ESLint's context, but its type is not named, so that the declarations do not depend on ESLint. */
   create(context: never): { Program: () => void };
 }
 
@@ -16,7 +16,9 @@ interface Config {
   readonly rules: { readonly "lockweave/names-in-tags": "error" };
 }
 
-/** A class, because TypeScript would offer the properties of a plain object as named imports, which Node does not have. */
+/**
+ * The plugin. It is a class because TypeScript would offer the properties of a plain object as named imports, which Node does not support.
+ */
 class Plugin {
   readonly meta: { readonly name: string } = { name: "lockweave" };
 
@@ -31,7 +33,7 @@ class Plugin {
     },
   };
 
-  /** Entries for `eslint.config.js`. */
+  /** The entries for `eslint.config.js`. */
   readonly configs: { readonly recommended: Config } = {
     recommended: {
       name: "lockweave/recommended",

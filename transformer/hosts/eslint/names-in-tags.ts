@@ -12,7 +12,7 @@ interface LintScope {
   readonly set: ReadonlyMap<string, { readonly defs: readonly { readonly type: string }[] }>;
 }
 
-/** The parts of a rule's context that the rule uses. ESLint 9 and later and oxlint have them. */
+/** The parts of a rule's context that the rule uses. ESLint 9 and later and oxlint provide them. */
 export interface RuleContext {
   readonly filename: string;
   readonly sourceCode: {
@@ -35,13 +35,13 @@ export function markNamesInTags({ filename, sourceCode }: RuleContext): void {
     const own = sourceCode.getScope(fn);
     for (const name of namesInTag(ts, tag, file)) {
       const isParameter = own.set.get(name)?.defs.some(({ type }) => type === "Parameter") === true;
-      // The tag cannot see a variable of the body that has the same name.
+      // A tag cannot refer to a variable of the body with the same name.
       sourceCode.markVariableAsUsed(name, isParameter ? fn : (fn.parent ?? fn));
     }
   }
 }
 
-/** Returns the innermost function that starts before the offset, at which its body starts. */
+/** Returns the innermost function that starts before this offset, which is the start of its body. */
 function functionAround(bodyStart: number, sourceCode: RuleContext["sourceCode"]): LintNode | undefined {
   let node = sourceCode.getNodeByRangeIndex(bodyStart);
   while (node && !(/Function/.test(node.type) && (node.range?.[0] ?? bodyStart) < bodyStart))

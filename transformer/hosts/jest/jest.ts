@@ -1,6 +1,6 @@
 import { createTransformer } from "./transformer";
 
-// One object and no names, since Jest takes in a module in more ways than one, and all of them find that.
+// Exports one object without named exports. Jest loads the module in several ways, and all of them find this object.
 const transform: object = { createTransformer };
 
 export = transform;

@@ -6,22 +6,22 @@ import { mapToDisk, type Source } from "../../text/source-map";
 import { mayNeedWeave } from "../../weave/weave";
 import type { PluginOptions } from "../one-file/options";
 import { tagError } from "../one-file/file-error";
-import { fileWeaver, shown, type FileWeaver, type WovenFile } from "../one-file/weaver";
+import { fileWeaver, formatFinding, type FileWeaver, type WovenFile } from "../one-file/weaver";
 
 export interface JestOptions extends PluginOptions {
   /**
-   * What compiles the files once they are woven, as it would stand in Jest's `transform`: `"@swc/jest"`, or
-   * `["ts-jest", { ... }]`. By default `"babel-jest"`, as without us.
+   * The transformer that compiles the woven files, in the form of Jest's `transform`: `"@swc/jest"`, or `["ts-jest", { ... }]`. The default
+   * is `"babel-jest"`, as in Jest itself.
    */
   readonly transformer?: string | readonly [name: string, config?: unknown];
 }
 
-/** What Jest says of a file, as far as it is our business. */
+/** The parts of Jest's options for a file that are used here. */
 interface TransformOptions {
   readonly config: { readonly rootDir: string };
   readonly configString: string;
   readonly instrument: boolean;
-  /** The texts of files by their paths. */
+  /** The texts of files by path. */
   readonly cacheFS?: Map<string, string>;
 }
 
@@ -30,19 +30,22 @@ interface Transformed {
   readonly map?: object | string | null;
 }
 
-type Asked<Result> = (text: string, path: string, options: TransformOptions) => Result;
+type TransformerMethod<Result> = (text: string, path: string, options: TransformOptions) => Result;
 
-/** One of Jest's transformers. */
+/** A transformer of Jest. */
 interface Transformer {
-  /** Whether it counts what is covered: Jest does so, in what is led back to the files on disk. */
+  /**
+   * Whether the transformer instruments the code for coverage. If not, Jest instruments its output, whose source maps lead to the files on
+   * disk.
+   */
   readonly canInstrument?: boolean;
-  getCacheKey?: Asked<string>;
-  getCacheKeyAsync?: Asked<Promise<string>>;
-  process?: Asked<Transformed>;
-  processAsync?: Asked<Promise<Transformed>>;
+  getCacheKey?: TransformerMethod<string>;
+  getCacheKeyAsync?: TransformerMethod<Promise<string>>;
+  process?: TransformerMethod<Transformed>;
+  processAsync?: TransformerMethod<Promise<Transformed>>;
 }
 
-/** Weaves each file, and lets another transformer compile it. */
+/** Creates a transformer that weaves each file, and passes it on to another transformer. */
 export function createTransformer(options: JestOptions = {}): Transformer {
   const { transformer = "babel-jest", ...pluginOptions } = options;
   const [name, config] = typeof transformer === "string" ? [transformer] : transformer;
@@ -76,12 +79,12 @@ export function createTransformer(options: JestOptions = {}): Transformer {
     process(text, path, given) {
       const inner = compiler(given);
       const file = woven(text, path);
-      const restore = showWoven(file, path, given);
+      const restore = cacheWovenText(file, path, given);
       try {
-        const made = inner.process?.(file?.code ?? text, path, forCompiler(given));
-        if (made === undefined)
+        const compiled = inner.process?.(file?.code ?? text, path, forCompiler(given));
+        if (compiled === undefined)
           throw new Error(`${name} compiles what is imported, and not what is required.`);
-        return ledToDisk(file, made);
+        return mappedToDisk(file, compiled);
       } finally {
         restore();
       }
@@ -90,9 +93,9 @@ export function createTransformer(options: JestOptions = {}): Transformer {
       const inner = compiler(given);
       if (inner.processAsync === undefined) return weaving.process(text, path, given);
       const file = woven(text, path);
-      const restore = showWoven(file, path, given);
+      const restore = cacheWovenText(file, path, given);
       try {
-        return ledToDisk(file, await inner.processAsync(file?.code ?? text, path, forCompiler(given)));
+        return mappedToDisk(file, await inner.processAsync(file?.code ?? text, path, forCompiler(given)));
       } finally {
         restore();
       }
@@ -102,37 +105,41 @@ export function createTransformer(options: JestOptions = {}): Transformer {
 }
 
 /**
- * Puts the woven text into Jest's cache of texts. ts-jest takes a file that it has not seen before from there, and not from what it is
- * given.
+ * Puts the woven text into Jest's cache of file texts. ts-jest reads a file that it has not seen before from this cache, and not from its
+ * argument.
  *
- * @returns restores the cache, which Jest reads the file from again
+ * @returns a function that restores the cache, from which Jest reads the file again
  */
-function showWoven(file: WovenFile | undefined, path: string, { cacheFS }: TransformOptions): () => void {
+function cacheWovenText(
+  file: WovenFile | undefined,
+  path: string,
+  { cacheFS }: TransformOptions,
+): () => void {
   if (file === undefined || cacheFS === undefined) return () => {};
   const before = cacheFS.get(path);
   cacheFS.set(path, file.code);
   return () => void (before === undefined ? cacheFS.delete(path) : cacheFS.set(path, before));
 }
 
-/** A test of a file with errors does not run: they are all told, in the compiler's words. */
+/** Throws an error that lists all errors of the file, so that its test does not run. Prints the warnings. */
 function withoutErrors(file: WovenFile | undefined, path: string): WovenFile | undefined {
   if (file === undefined) return undefined;
   const name = relative(process.cwd(), path).replaceAll(sep, "/");
   const { errors, warnings } = file;
   if (errors.length > 0) throw tagError(name, errors);
-  for (const found of warnings) process.stderr.write(`${shown(name, found, "warning")}\n`);
+  for (const found of warnings) process.stderr.write(`${formatFinding(name, found, "warning")}\n`);
   return file;
 }
 
-/** What was made of the woven text, with a map that leads to the text on disk. */
-function ledToDisk(file: WovenFile | undefined, made: Transformed): Transformed {
-  if (file === undefined) return made;
+/** Returns the compiled code with source maps that lead to the text on disk. */
+function mappedToDisk(file: WovenFile | undefined, compiled: Transformed): Transformed {
+  if (file === undefined) return compiled;
   const source = (): Source => file.source;
-  const { map } = made;
-  const code = mapToDisk("inline", made.code, source);
-  if (typeof map === "string") return { ...made, code, map: mapToDisk(".map", map, source) };
-  if (typeof map !== "object" || map === null) return { ...made, code };
-  return { ...made, code, map: JSON.parse(mapToDisk(".map", JSON.stringify(map), source)) as object };
+  const { map } = compiled;
+  const code = mapToDisk("inline", compiled.code, source);
+  if (typeof map === "string") return { ...compiled, code, map: mapToDisk(".map", map, source) };
+  if (typeof map !== "object" || map === null) return { ...compiled, code };
+  return { ...compiled, code, map: JSON.parse(mapToDisk(".map", JSON.stringify(map), source)) as object };
 }
 
 interface TransformerModule extends Transformer {
@@ -146,7 +153,7 @@ function transformerNamed(name: string, config: unknown, rootDir: string): Trans
   return found.createTransformer?.(config) ?? found;
 }
 
-/** As Jest makes it for a transformer that makes none. */
+/** Returns the key that Jest uses for a transformer without its own. */
 function usualCacheKey(text: string, path: string, { config, configString }: TransformOptions): string {
   return [text, relative(config.rootDir, path), configString].join("\0");
 }

@@ -6,7 +6,7 @@ export interface About {
   readonly byDefault: string;
   /** One short phrase. */
   readonly meaning: string;
-  /** Whole sentences that complete the meaning. */
+  /** Whole sentences that add to the meaning. */
   readonly details?: string;
   /** Values to suggest. */
   readonly values?: readonly string[];

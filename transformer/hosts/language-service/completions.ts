@@ -10,7 +10,7 @@ import type { OpenProject } from "./project";
 import { errorClassesIn, typesIn } from "./scope";
 import { tagsIn } from "./tag-at";
 
-/** What may stand at the offset: in a tag, or the tag itself. */
+/** Returns the completions at the offset: those in a tag, or the name of the tag. */
 export function completionsAt(
   ts: typeof TS,
   project: OpenProject,
@@ -38,7 +38,7 @@ export function completionsAt(
   return tagNameAt(ts, file.text, offset);
 }
 
-/** More of one of {@link completionsAt}. */
+/** Returns the details of an entry of {@link completionsAt}. */
 export function completionDetails(
   ts: typeof TS,
   project: OpenProject,
@@ -58,7 +58,7 @@ export function completionDetails(
   };
 }
 
-/** The tag's own name, beside those of JSDoc. */
+/** Completes the name of the tag, next to those of JSDoc. */
 function tagNameAt(ts: typeof TS, text: string, offset: number): TS.CompletionEntry[] {
   const line = text.slice(0, offset).split("\n").at(-1) ?? "";
   const typed = /^\s*(?:\/\*)?\*+[ \t]*@(\w*)$/.exec(line)?.[1];
@@ -79,18 +79,18 @@ interface Suggestion {
   readonly name: string;
   readonly insertText?: string;
   readonly kind: TS.ScriptElementKind;
-  /** What of it stands there, or takes its place. */
+  /** The part that is already typed, which the suggestion replaces. */
   readonly typed: string;
 }
 
 interface Place {
   readonly tag: Tag;
   readonly fn: AnyFunction | undefined;
-  /** Between the tag's name and the place. */
+  /** The text between the tag's name and the offset. */
   readonly written: string;
 }
 
-/** From an attribute's name to the last, unfinished item of its value. */
+/** Matches from the name of an attribute to the last, unfinished item of its value. */
 const VALUE =
   /(?<=^|\s)(?<name>[A-Za-z_$][\w$-]*)\s*=\s*(?:(?:[^\s,"'`=]+|"[^"]*"|'[^']*'|`[^`]*`)\s*,\s*)*(?<item>[^\s,"'`=]*|"[^"]*|'[^']*|`[^`]*)$/;
 const NAME = /(?<=^|\s)(?:[A-Za-z_$][\w$-]*)?$/;
@@ -153,7 +153,7 @@ function valuesFor(
   }
 }
 
-/** In `mutex:${order.` what stands behind the last brace. */
+/** Matches an open placeholder, and captures the text after its brace, such as `order.` in `mutex:${order.`. */
 const OPEN_VALUE = /\$\{([^}]*)$/;
 
 function withUnits(ts: typeof TS, item: string): Omit<Suggestion, "typed">[] {
@@ -164,10 +164,10 @@ function withUnits(ts: typeof TS, item: string): Omit<Suggestion, "typed">[] {
   }));
 }
 
-/** The path that an item ends with, maybe in an expression. */
+/** Matches the path at the end of an item, which may be part of an expression. */
 const PATH = /(?<before>(?:[\p{ID_Continue}$#]+(?:\[\d+\])*\??\.)*)(?<typed>[\p{ID_Continue}$#]*)$/u;
 
-/** What the next step of the path may be. */
+/** Suggests the next step of the path. */
 function pathsFrom(
   ts: typeof TS,
   checker: TS.TypeChecker,

@@ -4,32 +4,32 @@ import { commentsThatMentionIt } from "../../read/comments";
 import { unitCalled } from "../../read/units";
 import { tagsIn } from "./tag-at";
 
-/** A change of the file that cures a problem. */
-export interface Cure {
+/** A change of the file that fixes a problem. */
+export interface Fix {
   readonly description: string;
   readonly changes: readonly TS.TextChange[];
 }
 
-/** The words that a problem is about. */
+/** A problem, with the source text that it is about. */
 interface Found {
   readonly ts: typeof TS;
   readonly file: TS.SourceFile;
   readonly start: number;
   readonly length: number;
-  /** What stands there. */
+  /** The source text at the problem. */
   readonly words: string;
   readonly message: string;
 }
 
-/** Of a problem's code, what may be written instead; nothing where only its author can tell. */
-const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
+/** The fixes by the code of the problem. A problem is missing if only the author can fix it. */
+const FIXES: Readonly<Record<string, (found: Found) => readonly Fix[]>> = {
   LW1001: (found) =>
     /^[A-Za-z]\w*:/.test(found.words) ? [changeTo(found, found.words.replace(":", "="))] : [],
-  LW1002: meant,
+  LW1002: suggested,
   LW1003: withoutTheSecond,
   LW1005: withoutComma,
   LW1006: closedQuote,
-  LW1007: meant,
+  LW1007: suggested,
   LW1008: asJsDoc,
   LW1009: onItsOwnLine,
   LW1011: withoutParentheses,
@@ -40,8 +40,8 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1101: flagOfItsName,
   LW1104: withShortUnit,
   LW1106: (found) => trueOrFalse(found).map((word) => changeTo(found, word)),
-  LW1107: meant,
-  LW1108: meant,
+  LW1107: suggested,
+  LW1108: suggested,
   LW1110: (found) => oneOf(found, "throw", "warn"),
   LW1111: (found) => {
     const [, name = "", other = ""] = /did you mean `(\w+)=([^`=]+)`\?$/.exec(found.message) ?? [];
@@ -50,8 +50,8 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   },
   LW1114: (found) => oneOf(found, "awaited", "background"),
   LW1120: (found) => oneOf(found, "read", "write"),
-  LW1201: (found) => (meantIn(found.message) === undefined ? inQuotes(found) : meant(found)),
-  LW1202: meant,
+  LW1201: (found) => (meantIn(found.message) === undefined ? inQuotes(found) : suggested(found)),
+  LW1202: suggested,
   LW1302: makeAsync,
   LW1306: makeAsync,
   LW1309: ({ file }) => [
@@ -63,14 +63,14 @@ const CURES: Readonly<Record<string, (found: Found) => readonly Cure[]>> = {
   LW1314: makeAsync,
 };
 
-export const CURABLE = Object.keys(CURES);
+export const FIXABLE_CODES = Object.keys(FIXES);
 
-/** What cures the problem of this code: also what the compiler itself tells of a tag's words, if it tells what was meant. */
-export function curesOf(code: string, found: Found): readonly Cure[] {
-  return (CURES[code] ?? meant)(found);
+/** Returns the fixes for a problem of this code. That includes the compiler's own errors in a tag, if their message suggests a name. */
+export function curesOf(code: string, found: Found): readonly Fix[] {
+  return (FIXES[code] ?? suggested)(found);
 }
 
-function changeTo({ start, length }: Pick<Found, "start" | "length">, newText: string): Cure {
+function changeTo({ start, length }: Pick<Found, "start" | "length">, newText: string): Fix {
   return { description: `Change to \`${newText}\``, changes: [{ span: { start, length }, newText }] };
 }
 
@@ -78,23 +78,23 @@ function inserted(start: number, newText: string): TS.TextChange {
   return { span: { start, length: 0 }, newText };
 }
 
-function meant(found: Found): readonly Cure[] {
+function suggested(found: Found): readonly Fix[] {
   const word = meantIn(found.message);
   return word === undefined ? [] : [changeTo(found, word)];
 }
 
-/** The whole expression: where it goes on with a quote, its author has to say which quotes go around. */
-function inQuotes(found: Found): readonly Cure[] {
-  const behind = found.file.text.charAt(found.start + found.length);
-  return /["'`]/.test(behind) ? [] : [changeTo(found, `"${found.words}"`)];
+/** Quotes the whole expression. If a quote follows it, only the author knows which quotes to use. */
+function inQuotes(found: Found): readonly Fix[] {
+  const following = found.file.text.charAt(found.start + found.length);
+  return /["'`]/.test(following) ? [] : [changeTo(found, `"${found.words}"`)];
 }
 
-function oneOf(found: Found, ...words: readonly string[]): readonly Cure[] {
+function oneOf(found: Found, ...words: readonly string[]): readonly Fix[] {
   const word = meantIn(didYouMean(found.words, words));
   return word === undefined ? [] : [changeTo(found, word)];
 }
 
-function withoutTheSecond({ ts, file, start }: Found): readonly Cure[] {
+function withoutTheSecond({ ts, file, start }: Found): readonly Fix[] {
   const all = tagsIn(ts, file).flatMap(({ tag }) => tag.attributes);
   const attribute = all.find(({ name }) => name.start === start);
   if (attribute === undefined) return [];
@@ -105,8 +105,8 @@ function withoutTheSecond({ ts, file, start }: Found): readonly Cure[] {
   return [{ description: `Remove the second \`${attribute.name.text}\``, changes }];
 }
 
-/** Before what looks like the next attribute, or at the end of the line. */
-function closedQuote({ start, words }: Found): readonly Cure[] {
+/** Closes the quote before the next attribute, or at the end of the line. */
+function closedQuote({ start, words }: Found): readonly Fix[] {
   const [inside = ""] = /^.*?(?=\s+[A-Za-z]\w*=|\s*$)/m.exec(words) ?? [];
   const quote = words.charAt(0);
   return inside.length < 2
@@ -119,8 +119,8 @@ function closedQuote({ start, words }: Found): readonly Cure[] {
       ];
 }
 
-/** The flag that the function's own name would be. */
-function flagOfItsName({ ts, file, start, length }: Found): readonly Cure[] {
+/** Adds a flag named like the function. */
+function flagOfItsName({ ts, file, start, length }: Found): readonly Fix[] {
   const name = tagsIn(ts, file).find(({ tag }) => tag.word.start === start)?.name;
   const flag = /[A-Za-z]\w*$/.exec(name ?? "")?.[0];
   if (flag === undefined) return [];
@@ -128,17 +128,17 @@ function flagOfItsName({ ts, file, start, length }: Found): readonly Cure[] {
   return [{ description: `Add \`${newText.trim()}\``, changes: [inserted(start + length, newText)] }];
 }
 
-/** The one behind the last value of the attribute, which the words name. */
-function withoutComma({ file, start, length }: Found): readonly Cure[] {
-  const behind = file.text.slice(start + length);
-  const [before] = /^[^\n@]*?,(?=\s*(?:$|\*|\n|[A-Za-z_$][\w$-]*\s*=))/.exec(behind) ?? [];
+/** Removes the comma after the last value of the attribute at `start`. */
+function withoutComma({ file, start, length }: Found): readonly Fix[] {
+  const following = file.text.slice(start + length);
+  const [before] = /^[^\n@]*?,(?=\s*(?:$|\*|\n|[A-Za-z_$][\w$-]*\s*=))/.exec(following) ?? [];
   if (before === undefined) return [];
   const span = { start: start + length + before.length - 1, length: 1 };
   return [{ description: "Remove the comma", changes: [{ span, newText: "" }] }];
 }
 
-/** `/* @redisLock ... *\/`, and `// @redisLock ...` */
-function asJsDoc({ ts, file, start }: Found): readonly Cure[] {
+/** Turns `/* @redisLock ... *\/` or `// @redisLock ...` into a doc comment. */
+function asJsDoc({ ts, file, start }: Found): readonly Fix[] {
   const comments = [...commentsThatMentionIt(ts, file)].map(({ comment }) => comment);
   return comments
     .filter((comment) => comment.start <= start && start < comment.end)
@@ -153,7 +153,7 @@ function asJsDoc({ ts, file, start }: Found): readonly Cure[] {
     });
 }
 
-function onItsOwnLine({ file: { text }, start }: Found): readonly Cure[] {
+function onItsOwnLine({ file: { text }, start }: Found): readonly Fix[] {
   const lineStart = text.lastIndexOf("\n", start - 1) + 1;
   const before = text.slice(lineStart, start);
   const [, indent = "", mark = ""] = /^(\s*)(\/\*\*|\*)?/.exec(before) ?? [];
@@ -163,7 +163,7 @@ function onItsOwnLine({ file: { text }, start }: Found): readonly Cure[] {
   return [{ description: "Put the tag on a line of its own", changes: [{ span, newText: `\n${margin}* ` }] }];
 }
 
-function withoutParentheses({ start, length, words, file: { text } }: Found): readonly Cure[] {
+function withoutParentheses({ start, length, words, file: { text } }: Found): readonly Fix[] {
   const inside = words.replace(/^\(\s*/, "").replace(/\s*\)$/, "");
   const blank = /\s/.test(text.charAt(start - 1)) ? "" : " ";
   const changes = [{ span: { start, length }, newText: `${blank}${inside}` }];
@@ -176,16 +176,16 @@ function trueOrFalse({ words }: Found): string[] {
   return /^(?:no|n|off|0)$/i.test(words) || word === "false" ? ["false"] : [];
 }
 
-/** `5sec` is `5s`. Of a number that is no duration at all, nobody can tell. */
-function withShortUnit(found: Found): readonly Cure[] {
+/** Replaces `5sec` by `5s`. A number without a known unit has no obvious fix. */
+function withShortUnit(found: Found): readonly Fix[] {
   const [, amount = "", word = ""] = /^(\d+(?:\.\d+)?)([a-z]+)$/i.exec(found.words) ?? [];
   const unit = unitCalled(word);
-  // Where the unit is as it should be, the amount is what is wrong.
+  // If the unit is correct, the amount is wrong.
   return unit === undefined || unit === word ? [] : [changeTo(found, `${amount}${unit}`)];
 }
 
-/** The problem is at the tag of the function. */
-function makeAsync({ ts, file, start }: Found): readonly Cure[] {
+/** Adds `async` to the function whose tag has the problem. */
+function makeAsync({ ts, file, start }: Found): readonly Fix[] {
   const fn = tagsIn(ts, file).find(({ tag }) => tag.word.start === start)?.fn;
   if (fn === undefined) return [];
   const modifier = fn.modifiers?.at(-1);

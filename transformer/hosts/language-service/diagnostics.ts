@@ -3,7 +3,7 @@ import { weave, type Woven } from "../../weave/weave";
 import { diagnosticOf, FOUND_BY_THE_COMPILER } from "../ts-patch/report-on-disk";
 import type { OpenProject } from "./project";
 
-/** What one file tells of its tags, in the compiler's words. What does not parse is TypeScript's to tell. */
+/** Returns the problems of the tags in one file as diagnostics of the compiler. TypeScript itself reports syntax errors. */
 export function problemsOf(ts: typeof TS, project: OpenProject, fileName: string): TS.Diagnostic[] {
   const sourceFile = project.program.getSourceFile(fileName);
   const woven = weaveOpen(ts, project, fileName);
@@ -17,7 +17,7 @@ export function problemsOf(ts: typeof TS, project: OpenProject, fileName: string
   ];
 }
 
-/** The file as it is in the editor. */
+/** Weaves the file with its current text in the editor. */
 export function weaveOpen(
   ts: typeof TS,
   { program, defaults }: OpenProject,

@@ -4,7 +4,7 @@ import { aboutAttribute } from "./attributes";
 import type { OpenProject } from "./project";
 import { tagsIn, type TagInFile } from "./tag-at";
 
-/** What the word of a tag is about. */
+/** Returns the documentation of the tag or attribute at the offset. */
 export function hoverAt(
   ts: typeof TS,
   { program, defaults }: OpenProject,
@@ -27,7 +27,7 @@ export function hoverAt(
   return undefined;
 }
 
-/** Which lock it is, as `lockweave list` shows it. */
+/** Returns the key of the lock, as `lockweave list` shows it. */
 function keyOf({ tag }: TagInFile): string {
   const valuesOf = (name: string): string[] =>
     tag.attributes.find((attribute) => attribute.name.text === name)?.items.map(({ text }) => text) ?? [];

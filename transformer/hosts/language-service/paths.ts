@@ -2,14 +2,14 @@ import type * as TS from "typescript";
 import { namesIn } from "../../read/scopes";
 import type { AnyFunction } from "../../read/syntax";
 
-// What the paths of a tag lead through, in the types of the function that it stands before.
+// Resolves the paths in a tag with the types of the tagged function.
 
-/** TypeScript's own, which its declarations leave out. */
+/** An internal method of TypeScript that its declarations omit. */
 interface CheckerInternals {
   tryGetThisTypeAt(node: TS.Node): TS.Type | undefined;
 }
 
-/** `order`, `.user`, `[0]` of `order.user[0]`. */
+/** Returns `order`, `user`, and `[0]` for `order.user[0]`. */
 export function stepsOf(path: string): string[] {
   return path.match(/[\p{ID_Continue}$#]+|\[\d+\]/gu) ?? [];
 }
@@ -22,7 +22,7 @@ export function typeOfThis(checker: TS.TypeChecker, { body }: AnyFunction): TS.T
   return body && (checker as TS.TypeChecker & CheckerInternals).tryGetThisTypeAt(body);
 }
 
-/** What `this` or a parameter is, as far as it is there. */
+/** Returns the type of `this` or of a parameter, without `null` and `undefined`. */
 function typeOfRoot(
   ts: typeof TS,
   checker: TS.TypeChecker,
@@ -34,7 +34,7 @@ function typeOfRoot(
   return parameter && present(checker, checker.getTypeAtLocation(parameter));
 }
 
-/** What a step leads to; of an element, no symbol. */
+/** Returns the symbol and the type of a step. An array element has no symbol. */
 export function stepInto(
   ts: typeof TS,
   checker: TS.TypeChecker,
@@ -64,12 +64,12 @@ export function typeOfField(checker: TS.TypeChecker, fn: AnyFunction, field: TS.
   return present(checker, checker.getTypeOfSymbolAtLocation(field, fn));
 }
 
-/** Of a union, what all of its members have. */
+/** Returns the properties of a type. For a union, these are the properties of all its members. */
 export function fieldsOf(ts: typeof TS, checker: TS.TypeChecker, type: TS.Type): TS.Symbol[] {
   return checker.getPropertiesOfType(checker.getApparentType(type));
 }
 
-/** Without `null` and `undefined`. */
+/** Removes `null` and `undefined` from the type. */
 export function present(checker: TS.TypeChecker, type: TS.Type): TS.Type {
   return checker.getNonNullableType(type);
 }

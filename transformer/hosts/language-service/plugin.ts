@@ -11,7 +11,7 @@ import { typeErrors } from "./type-errors";
 import { workThatOutlives } from "./work-that-outlives";
 import { organizing, withoutUsed } from "./unused";
 
-/** What tsserver loads: TypeScript's answers, with ours of the tags among them. */
+/** The plugin that tsserver loads. It adds the results for tags to those of TypeScript. */
 function languageService({ typescript: ts }: { readonly typescript: typeof TS }): TS.server.PluginModule {
   return {
     create(info) {
@@ -26,8 +26,8 @@ function answers(
   theirs: TS.LanguageService,
   { ask }: ReturnType<typeof projectOf>,
 ): Partial<TS.LanguageService> {
-  /** Of a word in a tag: TypeScript's answer to the same question about what the word names. */
-  const ofNamed = <Answer>(
+  /** Answers a question about a name in a tag with TypeScript's answer about its declaration. */
+  const forName = <Answer>(
     fileName: string,
     offset: number,
     answer: (declared: DeclaredName, word: TS.TextSpan) => Answer | undefined,
@@ -51,7 +51,7 @@ function answers(
     ...rest: [inStrings: boolean, inComments: boolean, preferences: TS.UserPreferences]
   ): readonly TS.RenameLocation[] | undefined => {
     const found =
-      ofNamed(fileName, offset, (declared) =>
+      forName(fileName, offset, (declared) =>
         theirs.findRenameLocations(declared.fileName, declared.start, ...rest),
       ) ?? theirs.findRenameLocations(fileName, offset, ...rest);
     return found && [...found, ...ask((project) => renamedInTags(ts, project, found), [])];
@@ -82,22 +82,22 @@ function answers(
       theirs.getCompletionEntryDetails(fileName, offset, name, ...rest),
     getQuickInfoAtPosition: (fileName, offset, ...rest) =>
       ask((project) => hoverAt(ts, project, fileName, offset), undefined) ??
-      ofNamed(fileName, offset, (declared, word) => {
+      forName(fileName, offset, (declared, word) => {
         const about = theirs.getQuickInfoAtPosition(declared.fileName, declared.start, ...rest);
         return about && { ...about, textSpan: word };
       }) ??
       theirs.getQuickInfoAtPosition(fileName, offset, ...rest),
     getDefinitionAndBoundSpan: (fileName, offset) =>
-      ofNamed(fileName, offset, (declared, word) => {
+      forName(fileName, offset, (declared, word) => {
         const definitions = theirs.getDefinitionAtPosition(declared.fileName, declared.start);
         return definitions && { definitions, textSpan: word };
       }) ?? theirs.getDefinitionAndBoundSpan(fileName, offset),
     getDefinitionAtPosition: (fileName, offset, ...rest) =>
-      ofNamed(fileName, offset, (declared) =>
+      forName(fileName, offset, (declared) =>
         theirs.getDefinitionAtPosition(declared.fileName, declared.start),
       ) ?? theirs.getDefinitionAtPosition(fileName, offset, ...rest),
     getRenameInfo: (fileName: string, offset: number, preferences: TS.UserPreferences) =>
-      ofNamed(fileName, offset, (declared, word) => ({
+      forName(fileName, offset, (declared, word) => ({
         ...theirs.getRenameInfo(declared.fileName, declared.start, preferences),
         triggerSpan: word,
       })) ?? theirs.getRenameInfo(fileName, offset, preferences),
@@ -129,5 +129,5 @@ function textSpan({ start, end }: Span): TS.TextSpan {
   return { start, length: end - start };
 }
 
-// One function and nothing else: so tsserver finds it.
+// tsserver requires the module to be a single function.
 export = languageService;

@@ -1,17 +1,17 @@
 import type * as TS from "typescript";
 import { readDefaults, type Defaults } from "../../read/options";
 
-/** A project that is open in the editor, as it is now. */
+/** A snapshot of a project that is open in the editor. */
 export interface OpenProject {
   readonly program: TS.Program;
-  /** Of the plugin's entry, for all tags that do not say otherwise. */
+  /** The defaults in the plugin's entry, for tags that do not set these options. */
   readonly defaults: Defaults;
-  /** The editor may want something else before an answer is there. */
+  /** Signals that the editor no longer needs the result. */
   readonly cancellation: TS.CancellationToken;
 }
 
 export interface Project {
-  /** An answer of ours; or the other one, where there is none: our failure must not take TypeScript's answers away. */
+  /** Returns our answer, or `otherwise` if it fails. A failure of ours must not hide TypeScript's answers. */
   ask<Answer>(answer: (project: OpenProject) => Answer, otherwise: Answer): Answer;
 }
 
@@ -43,7 +43,7 @@ function cancellationOf(ts: typeof TS, info: TS.server.PluginCreateInfo): TS.Can
   };
 }
 
-/** An entry among the `plugins`. */
+/** An entry in `plugins` of tsconfig.json. */
 interface Entry {
   readonly transform?: string;
   readonly defaults?: unknown;
@@ -51,7 +51,7 @@ interface Entry {
 
 const TRANSFORMER: ReadonlySet<string | undefined> = new Set(["lockweave/transformer", "lockweave"]);
 
-/** Of our own entry, or of that which weaves. What is wrong with them is the compiler's to tell. */
+/** Returns the defaults of our own entry, or of the entry of the transformer. The compiler reports errors in them. */
 function defaultsOf(own: Entry, program: TS.Program): Defaults {
   const { plugins } = program.getCompilerOptions();
   const entries = (Array.isArray(plugins) ? plugins : []) as readonly Entry[];

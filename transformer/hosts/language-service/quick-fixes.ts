@@ -1,19 +1,19 @@
 import type * as TS from "typescript";
 import { numberOf } from "../ts-patch/report-on-disk";
-import { CURABLE, curesOf } from "./cures";
+import { FIXABLE_CODES, curesOf } from "./cures";
 import type { OpenProject } from "./project";
 import { tagsIn } from "./tag-at";
 
-/** The problems of ours that have a cure. */
-export const FIXABLE = CURABLE.map(numberOf);
+/** The numeric codes of our problems that have a fix. */
+export const FIXABLE = FIXABLE_CODES.map(numberOf);
 
-/** Whether the place is in a tag. TypeScript's own fixes there would be for what stands behind the comment. */
+/** Whether the offset is in a tag. TypeScript's own fixes at that place would be for the code after the comment. */
 export function isInTag(ts: typeof TS, { program }: OpenProject, fileName: string, offset: number): boolean {
   const file = program.getSourceFile(fileName);
   return file !== undefined && tagsIn(ts, file).some(({ writtenUpTo }) => writtenUpTo(offset) !== undefined);
 }
 
-/** Writes what was meant, for what of these codes was found at this place. */
+/** Returns the fixes for the problems with these codes at this place. */
 export function fixesAt(
   ts: typeof TS,
   found: readonly TS.Diagnostic[],
@@ -26,7 +26,7 @@ export function fixesAt(
     .filter((one) => codes.includes(one.code) && one.start === place.start && one.length === length)
     .flatMap(({ code, file, messageText, start = 0 }) => {
       if (file === undefined) return [];
-      const ours = CURABLE.find((name) => numberOf(name) === code) ?? "";
+      const ours = FIXABLE_CODES.find((name) => numberOf(name) === code) ?? "";
       const words = file.text.slice(start, start + length);
       const message = ts.flattenDiagnosticMessageText(messageText, "\n");
       return curesOf(ours, { ts, file, start, length, words, message }).map(({ description, changes }) => ({

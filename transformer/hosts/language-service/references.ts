@@ -7,17 +7,17 @@ import { parametersOf, present, stepInto, stepsOf, typeOfPath, typeOfThis } from
 import { inScope, resolved } from "./scope";
 import { tagsIn } from "./tag-at";
 
-/** A word of a tag, and what it names in the code. */
+/** A name in a tag, with the symbol that it refers to. */
 export interface Reference extends Span {
   readonly symbol: TS.Symbol;
 }
 
-/** A name where it is declared. */
+/** The position of a declared name. */
 export interface DeclaredName extends Span {
   readonly fileName: string;
 }
 
-/** What the tags of the file name. */
+/** Returns all references in the tags of the file. */
 export function referencesIn(ts: typeof TS, program: TS.Program, file: TS.SourceFile): Reference[] {
   if (program.isSourceFileFromExternalLibrary(file)) return [];
   const checker = program.getTypeChecker();
@@ -29,7 +29,7 @@ export function referencesIn(ts: typeof TS, program: TS.Program, file: TS.Source
   });
 }
 
-/** Of the word at the offset. */
+/** Returns the reference at the offset. */
 export function referenceAt(
   ts: typeof TS,
   program: TS.Program,
@@ -41,7 +41,7 @@ export function referenceAt(
   return all.find(({ start, end }) => start <= offset && offset <= end);
 }
 
-/** Where the word's name is declared. */
+/** Returns where the referenced name is declared. */
 export function declaredNames(ts: typeof TS, { symbol }: Reference): DeclaredName[] {
   return (symbol.declarations ?? []).map((declaration) => {
     const name = ts.getNameOfDeclaration(declaration) ?? declaration;
@@ -75,7 +75,7 @@ function inValue(
   }
 }
 
-/** In a path, or in any other expression. */
+/** Returns the references in a path or in another expression. */
 function inExpression(ts: typeof TS, checker: TS.TypeChecker, fn: AnyFunction, item: Word): Reference[] {
   const opening = "[";
   const key = ts.createSourceFile("key.ts", `${opening}${item.text}]`, ts.ScriptTarget.Latest);
@@ -84,9 +84,9 @@ function inExpression(ts: typeof TS, checker: TS.TypeChecker, fn: AnyFunction, i
     const start = item.start + name.getStart(key) - opening.length;
     if (symbol !== undefined) references.push({ start, end: start + name.getWidth(key), symbol });
   };
-  /** Of what the node is, as far as that is known. */
+  /** Collects the references in a node. Returns its type, if that is known. */
   const visit = (node: TS.Node): TS.Type | undefined => {
-    if (ts.isFunctionLike(node)) return undefined; // It has names of its own.
+    if (ts.isFunctionLike(node)) return undefined; // A function inside an expression has its own scope.
     if (node.kind === ts.SyntaxKind.ThisKeyword) return typeOfThis(checker, fn);
     if (ts.isIdentifier(node)) {
       const symbol = named(ts, checker, fn, node.text, ts.SymbolFlags.Value);
@@ -112,7 +112,7 @@ function inExpression(ts: typeof TS, checker: TS.TypeChecker, fn: AnyFunction, i
   return references;
 }
 
-/** In the path from the object that `keyName` names. */
+/** Returns the references in a path that starts at the object of `keyName`. */
 function inField(ts: typeof TS, checker: TS.TypeChecker, fn: AnyFunction, tag: Tag, item: Item): Reference[] {
   const object = tag.attributes.find(({ name }) => name.text === "keyName")?.items[0].text ?? "";
   let type = typeOfPath(ts, checker, fn, stepsOf(object));
@@ -127,7 +127,7 @@ function inField(ts: typeof TS, checker: TS.TypeChecker, fn: AnyFunction, tag: T
   return references;
 }
 
-/** In `OrderBusy` or `errors.OrderBusy`. */
+/** Returns the references in a name such as `OrderBusy` or `errors.OrderBusy`. */
 function inName(
   ts: typeof TS,
   checker: TS.TypeChecker,
@@ -150,7 +150,7 @@ function inName(
   return references;
 }
 
-/** A parameter, or what the file itself declares or imports. */
+/** Finds a parameter, or a name that the file itself declares or imports. */
 function named(
   ts: typeof TS,
   checker: TS.TypeChecker,

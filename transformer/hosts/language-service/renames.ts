@@ -3,13 +3,13 @@ import { mayHaveTags } from "../../read/spelling";
 import type { OpenProject } from "./project";
 import { declaredNames, referencesIn } from "./references";
 
-/** The words of tags that change with what TypeScript renames. */
+/** Returns the names in tags that change together with the names that TypeScript renames. */
 export function renamedInTags(
   ts: typeof TS,
   { program }: OpenProject,
   renamed: readonly TS.RenameLocation[],
 ): TS.RenameLocation[] {
-  // With a suffix, as in `{ Busy as OrderBusy }`, the name that the file goes by stays.
+  // A suffix, as in `{ Busy as OrderBusy }`, keeps the local name, so tags keep it, too.
   const places = new Set(
     renamed
       .filter(({ suffixText }) => suffixText === undefined)
@@ -25,5 +25,5 @@ export function renamedInTags(
         )
         .map(({ start, end }) => ({ fileName: file.fileName, textSpan: { start, length: end - start } })),
     )
-    .filter(({ fileName, textSpan }) => !places.has(`${fileName} ${textSpan.start}`)); // As it looks into comments.
+    .filter(({ fileName, textSpan }) => !places.has(`${fileName} ${textSpan.start}`)); // TypeScript may rename in comments, too.
 }

@@ -1,8 +1,8 @@
 import type * as TS from "typescript";
 
-// What the file itself declares or imports, so that a tag in it can name it.
+// Finds the names that a file declares or imports, so that a tag in it can use them.
 
-/** The classes that `onFailure` can throw. */
+/** Returns the classes that `onFailure` can throw. */
 export function errorClassesIn(ts: typeof TS, checker: TS.TypeChecker, at: TS.Node): TS.Symbol[] {
   return inScope(ts, checker, at, ts.SymbolFlags.Value).filter((symbol) => {
     const { flags, declarations = [] } = resolved(ts, checker, symbol);
@@ -16,7 +16,7 @@ export function errorClassesIn(ts: typeof TS, checker: TS.TypeChecker, at: TS.No
   });
 }
 
-/** What `keyClass` can name. */
+/** Returns the types that `keyClass` can name. */
 export function typesIn(ts: typeof TS, checker: TS.TypeChecker, at: TS.Node): TS.Symbol[] {
   const { Class, Interface, TypeAlias } = ts.SymbolFlags;
   return inScope(ts, checker, at, ts.SymbolFlags.Type).filter(
@@ -36,7 +36,7 @@ export function inScope(
     .filter(({ declarations = [] }) => declarations.some((one) => one.getSourceFile() === file));
 }
 
-/** What is declared elsewhere, maybe in the same file for others. */
+/** Resolves an import alias or a local symbol of an export to the symbol that it stands for. */
 export function resolved(ts: typeof TS, checker: TS.TypeChecker, symbol: TS.Symbol): TS.Symbol {
   return (symbol.flags & ts.SymbolFlags.Alias) === 0
     ? checker.getExportSymbolOfSymbol(symbol)

@@ -3,18 +3,18 @@ import { tagsIn as readTags } from "../../read/names-in-tags";
 import type { AnyFunction } from "../../read/syntax";
 import { withoutMargins, type Tag } from "../../read/tag";
 
-/** A tag in a file, whatever is wrong with it. */
+/** A tag in a file, valid or not. */
 export interface TagInFile {
   readonly tag: Tag;
-  /** What it stands before. */
+  /** The tagged function. */
   readonly fn: AnyFunction | undefined;
-  /** Of that function: `OrderService.pay`. */
+  /** The name of that function, such as `OrderService.pay`. */
   readonly name: string | undefined;
-  /** What stands between the tag and the offset in its comment, without the margins. */
+  /** Returns the text between the tag's name and the offset, without comment margins. `undefined` if the offset is not in the tag. */
   readonly writtenUpTo: (offset: number) => string | undefined;
 }
 
-/** The tags of the file. */
+/** Returns the tags of the file. */
 export function tagsIn(ts: typeof TS, file: TS.SourceFile): TagInFile[] {
   return readTags(ts, file).map(({ tag, comment, found }) => {
     const writtenUpTo = (offset: number): string | undefined => {

@@ -7,40 +7,41 @@ import { createAgain } from "../ts-patch/weave-program";
 import { internals, wovenAlone, type WovenFile, type WovenFiles } from "../ts-patch/woven-files";
 import type { OpenProject } from "./project";
 
-/** What the type checker says of the words of a file's tags: of keys, fields and error classes. */
+/** Returns the type errors in the tags of a file: in keys, fields, and error classes. */
 type TypeErrors = (project: OpenProject, fileName: string) => TS.Diagnostic[];
 
-/** The woven files among all the others, as they are in the editor. */
-interface Beside {
-  readonly of: TS.Program;
+/** A program with the woven files in place of the tagged ones, in their current state in the editor. */
+interface WovenState {
+  readonly original: TS.Program;
   readonly files: WovenFiles;
   readonly program: TS.Program;
 }
 
-/** For one project: of its programs, which follow each other, most is taken over from the one before. */
+/** Creates the type check for one project. Each new program reuses most of the one before. */
 export function typeErrors(ts: typeof TS): TypeErrors {
   const compiler = ts as Compiler;
-  const asked = new Set<string>();
+  const checkedFiles = new Set<string>();
   const cache = new WeakMap<TS.SourceFile, WovenFile | undefined>();
-  let beside: Beside | undefined;
+  let current: WovenState | undefined;
 
   const wovenOf = (program: TS.Program, file: TS.SourceFile, defaults: Defaults): WovenFile | undefined => {
     if (!cache.has(file)) cache.set(file, wovenAlone(compiler, program, file, defaults));
     const found = cache.get(file);
     return found === undefined || found.woven.sites.length === 0 ? undefined : found;
   };
-  const besideOf = ({ program, defaults }: OpenProject): Beside => {
+  const createState = ({ program, defaults }: OpenProject): WovenState => {
     const files = new Map<string, WovenFile>();
-    for (const fileName of asked) {
+    for (const fileName of checkedFiles) {
       const file = program.getSourceFile(fileName);
       const woven = file && wovenOf(program, file, defaults);
       if (file !== undefined && woven !== undefined) files.set(internals(file).path, woven);
     }
-    const before = beside !== undefined && hasSameFiles(beside.of, program) ? beside.program : program;
+    const before =
+      current !== undefined && hasSameFiles(current.original, program) ? current.program : program;
     const host = ts.createCompilerHost(program.getCompilerOptions());
     const woven = createAgain(compiler, program, host, files, before);
     reportOnDisk(ts, woven, files, []);
-    return { of: program, files, program: woven };
+    return { original: program, files, program: woven };
   };
 
   return (project, fileName) => {
@@ -51,10 +52,11 @@ export function typeErrors(ts: typeof TS): TypeErrors {
     }
     const woven = wovenOf(program, file, defaults);
     if (woven === undefined) return [];
-    asked.add(fileName);
-    if (beside?.of !== program || !beside.files.has(internals(file).path)) beside = besideOf(project);
-    return beside.program
-      .getSemanticDiagnostics(beside.program.getSourceFile(fileName), cancellation)
+    checkedFiles.add(fileName);
+    if (current?.original !== program || !current.files.has(internals(file).path))
+      current = createState(project);
+    return current.program
+      .getSemanticDiagnostics(current.program.getSourceFile(fileName), cancellation)
       .filter(({ source, start }) => source !== "lockweave" && start !== undefined)
       .filter(({ start = 0 }) => isOfTag(woven.woven.sites, file.text, start))
       .map((found) => Object.assign(found, { file }));

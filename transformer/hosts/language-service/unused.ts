@@ -2,10 +2,10 @@ import type * as TS from "typescript";
 import type { OpenProject } from "./project";
 import { declaredNames, referencesIn, type DeclaredName } from "./references";
 
-/** TypeScript's own: that a name, a property, or each of several names is declared, and not used. */
+/** TypeScript's codes for unused names, properties, and imports. */
 const UNUSED: ReadonlySet<number> = new Set([6133, 6138, 6192, 6196, 6198, 6199]);
 
-/** What TypeScript says of the file, but for names that are not used by anything but a tag. */
+/** Removes diagnostics about unused names that a tag uses. */
 export function withoutUsed<D extends TS.Diagnostic>(
   ts: typeof TS,
   { program }: OpenProject,
@@ -21,7 +21,7 @@ export function withoutUsed<D extends TS.Diagnostic>(
   });
 }
 
-/** How far imports may be organized: none that a tag may be the only one to use is to be removed. */
+/** Returns the mode in which imports may be organized. It removes none if a tag uses an import, which may have no other use. */
 export function organizing(
   ts: typeof TS,
   { program }: OpenProject,
@@ -34,7 +34,7 @@ export function organizing(
   return usesImports ? ts.OrganizeImportsMode.SortAndCombine : mode;
 }
 
-/** What the tags of the file name of the same file. */
+/** Returns the names that the file's tags use and the same file declares. */
 function namesInTags(ts: typeof TS, program: TS.Program, file: TS.SourceFile): DeclaredName[] {
   return referencesIn(ts, program, file)
     .flatMap((reference) => declaredNames(ts, reference))

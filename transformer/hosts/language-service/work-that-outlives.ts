@@ -4,7 +4,10 @@ import { diagnosticOf } from "../ts-patch/report-on-disk";
 import { weaveOpen } from "./diagnostics";
 import type { OpenProject } from "./project";
 
-/** Work in the file's tagged functions that may outlive their locks: of the analysis, what is quick enough for an editor. */
+/**
+ * Returns findings about calls in tagged functions that may outlive their locks. Only this part of the analysis is fast enough for an
+ * editor.
+ */
 export function workThatOutlives(ts: typeof TS, project: OpenProject, fileName: string): TS.Diagnostic[] {
   const { program } = project;
   const source = program.getSourceFile(fileName);

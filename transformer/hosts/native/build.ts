@@ -3,68 +3,69 @@ import { dirname, resolve } from "node:path";
 import type { Parser } from "../../parser/parser";
 import { editMap, ledToDisk, type SourceMap } from "../../text/source-map";
 import type { NativeCompiler } from "./compiler";
-import { parseDiagnostics, type Said } from "./diagnostics";
+import { parseDiagnostics, type CompilerDiagnostic } from "./diagnostics";
 import { unlockedDependencies, unlockedImports } from "./dependencies";
 import { MapRoots } from "./map-roots";
 import { Mirror, withDirectives } from "./mirror";
-import { placeInTag, problemsIn, said, saidAt, toDisk } from "./places";
+import { placeInTag, problemsIn, diagnosticFor, diagnosticAt, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
 
 export interface Built {
-  /** As the compiler would have it. */
+  /** The exit code that the compiler would return. */
   readonly code: number;
-  readonly said: readonly Said[];
-  /** What the compiler prints that is about no place. */
+  readonly said: readonly CompilerDiagnostic[];
+  /** The compiler's output that refers to no place. */
   readonly others: readonly string[];
-  readonly warnings: readonly Said[];
-  /** What it is made of. */
+  readonly warnings: readonly CompilerDiagnostic[];
+  /** All files that the build reads, for a watch. */
   readonly sources: readonly string[];
 }
 
 /**
- * Builds a project with a compiler that takes no plugins: it is run twice. Of the originals it makes the declarations,
- * and says all that it has to say of them; of their mirror, in which the woven texts are, it makes the JavaScript, and
- * says what is wrong with the words of the tags.
+ * Builds a project with a compiler that takes no plugins, by running it twice. The run on the originals emits the declarations and reports
+ * their errors. The run on a mirror with the woven texts emits the JavaScript and reports errors in the tags.
  *
- * @throws {NoProjectError}
+ * @throws {NoProjectError} if the compiler rejects the tsconfig.json
  */
 export function buildNative(ts: Parser, compiler: NativeCompiler, config: string, cwd: string): Built {
   const project = openNativeProject(ts, compiler, config, cwd);
   const { options, sources } = project;
   const mirror = Mirror.of(ts, project);
   try {
-    const ofMirror = mirror.compile(compiler, config);
-    const led = ofMirror.said.map((one) => toDisk(one, project));
-    const ofProject = [...project.problems, ...unlockedDependencies(ts, project)].map((found) => said(found));
+    const mirrorRun = mirror.compile(compiler, config);
+    const mapped = mirrorRun.diagnostics.map((one) => toDisk(one, project));
+    const ofProject = [...project.problems, ...unlockedDependencies(ts, project)].map((found) =>
+      diagnosticFor(found),
+    );
     const { byPaths, byLinks } = unlockedImports(ts, project);
-    const ofImports = [...byPaths, ...byLinks].map(({ file, problem }) => saidAt(file, problem));
+    const ofImports = [...byPaths, ...byLinks].map(({ file, problem }) => diagnosticAt(file, problem));
     const ofTags = [
       ...ofProject,
       ...ofImports,
       ...problemsIn(project, "errors"),
-      ...led.filter((one) => placeInTag(one, project) !== undefined),
+      ...mapped.filter((one) => placeInTag(one, project) !== undefined),
     ];
-    const blocks = options["noEmitOnError"] === true;
+    const blocksEmit = options["noEmitOnError"] === true;
     const makesDeclarations =
       (options["declaration"] === true || options["composite"] === true) &&
       options["noEmit"] !== true &&
-      !(blocks && ofTags.length > 0);
+      !(blocksEmit && ofTags.length > 0);
     const ran = compiler.run(
       ["-p", config, makesDeclarations ? "--emitDeclarationOnly" : "--noEmit", "--pretty", "false"],
       cwd,
     );
-    const ofOriginals = parseDiagnostics(ran.output, cwd);
+    const original = parseDiagnostics(ran.output, cwd);
     const all = [
-      ...ofOriginals.said.filter((one) => !isUnused(one, project)),
-      ...led.filter((one) => isUnused(one, project) && maySay(one, ofOriginals.said, project)),
+      ...original.diagnostics.filter((one) => !isUnused(one, project)),
+      ...mapped.filter((one) => isUnused(one, project) && mayReport(one, original.diagnostics, project)),
       ...ofTags,
-      ...ofMirror.said.filter((one) => one.file === undefined && !isAmong(one, ofOriginals.said)),
+      ...mirrorRun.diagnostics.filter((one) => one.file === undefined && !isAmong(one, original.diagnostics)),
     ].toSorted(byPlace);
-    const others = [...ofOriginals.others, ...ofMirror.others];
-    const failed = all.length > 0 || (others.length > 0 && ofMirror.code + ran.code > 0);
-    if (!failed || !blocks) writeOutputs(mirror, project);
+    const others = [...original.others, ...mirrorRun.others];
+    const failed = all.length > 0 || (others.length > 0 && mirrorRun.code + ran.code > 0);
+    if (!failed || !blocksEmit) writeOutputs(mirror, project);
     return {
-      code: failed ? (blocks || options["noEmit"] === true ? 1 : 2) : 0,
+      code: failed ? (blocksEmit || options["noEmit"] === true ? 1 : 2) : 0,
       said: all,
       others,
       warnings: problemsIn(project, "warnings"),
@@ -75,15 +76,25 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
   }
 }
 
-/** Of a tagged file, where the originals do not show what only tags use: an error class, and its import. */
-function isUnused({ code, file }: Said, { woven }: NativeProject): boolean {
+/**
+ * Whether the compiler reports an unused name in a tagged file. In the originals, a name that only tags use looks unused, such as an error
+ * class and its import.
+ */
+function isUnused({ code, file }: CompilerDiagnostic, { woven }: NativeProject): boolean {
   return UNUSED.has(code) && file !== undefined && woven.has(file);
 }
 
-/** What a `@ts-ignore` silences is not said of the originals. */
-function maySay(one: Said, ofOriginals: readonly Said[], { woven }: NativeProject): boolean {
+/**
+ * Whether to report an unused name that the mirror shows. In the originals, a `@ts-ignore` may silence it. So in a file with such a
+ * directive, the originals must show it, too.
+ */
+function mayReport(
+  one: CompilerDiagnostic,
+  original: readonly CompilerDiagnostic[],
+  { woven }: NativeProject,
+): boolean {
   const text = (one.file !== undefined && woven.get(one.file)?.text) || "";
-  return isAmong(one, ofOriginals) || !/@ts-(?:ignore|expect-error)/.test(text);
+  return isAmong(one, original) || !/@ts-(?:ignore|expect-error)/.test(text);
 }
 
 const UNUSED: ReadonlySet<string> = new Set([
@@ -96,21 +107,21 @@ const UNUSED: ReadonlySet<string> = new Set([
   "TS6205",
 ]);
 
-function isAmong(one: Said, others: readonly Said[]): boolean {
+function isAmong(one: CompilerDiagnostic, others: readonly CompilerDiagnostic[]): boolean {
   return others.some(
     ({ file, line, column, code }) =>
       file === one.file && line === one.line && column === one.column && code === one.code,
   );
 }
 
-/** As the compiler sorts them: those without a file first, then in the order of the files' names. */
-function byPlace(a: Said, b: Said): number {
+/** Sorts like the compiler: diagnostics without a file first, then by file name. */
+function byPlace(a: CompilerDiagnostic, b: CompilerDiagnostic): number {
   const [one = "", other = ""] = [a.file, b.file];
   if (one !== other) return one < other ? -1 : 1;
   return a.line - b.line || a.column - b.column;
 }
 
-/** Writes each output to where it belongs, with source maps about the originals. */
+/** Writes each output to its real path, with source maps that lead to the originals. */
 function writeOutputs(mirror: Mirror, project: NativeProject): void {
   const roots = new MapRoots(project);
   const outputs = mirror.outputs();
@@ -132,7 +143,7 @@ function writeOutputs(mirror: Mirror, project: NativeProject): void {
   }
 }
 
-/** The compiler runs without `sourceRoot` and `mapRoot` in the mirror, and so names sources from where the map is. */
+/** In the mirror, the compiler runs without `sourceRoot` and `mapRoot`, so sources are relative to the map. */
 function sourcesOf({ sources }: SourceMap, mapPath: string): string[] {
   return sources.map((source) => resolve(dirname(mapPath), source));
 }

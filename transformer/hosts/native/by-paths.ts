@@ -6,7 +6,7 @@ import type { ProjectWithPaths } from "../../verify/by-paths";
 import type { ConfigFile } from "./config";
 import type { NativeProject } from "./project";
 
-/** The project, if it has tags. The compiler has no API that resolves an import, so this does. */
+/** Returns the project with functions that resolve its imports, if it has tags. The compiler has no API for that. */
 export function withPaths(
   ts: Parser,
   { config, configs, sources, woven }: NativeProject,
@@ -36,15 +36,15 @@ function parsed(ts: Parser, file: string): TS.SourceFile {
   return ts.createSourceFile(file, readFileSync(file, "utf8"), ts.ScriptTarget.Latest, true);
 }
 
-/** One entry of `paths`, with absolute targets. */
+/** An entry of `paths` with absolute targets. */
 interface Pattern {
   readonly before: string;
-  /** `undefined` of a name without `*`. */
+  /** `undefined` if the name has no `*`. */
   readonly after: string | undefined;
   readonly targets: readonly string[];
 }
 
-/** Names without `*` first, then those with the longest text before it, as TypeScript prefers them. */
+/** Returns the patterns in TypeScript's order of preference: names without `*` first, then those with the longest prefix. */
 function patternsIn(configs: readonly ConfigFile[]): Pattern[] {
   const holder = configs.find(({ settings }) => "paths" in settings);
   if (holder === undefined) return [];
@@ -80,7 +80,7 @@ function targetsOf(specifier: string, patterns: readonly Pattern[]): string[] {
 
 const ENDINGS = [".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs"];
 
-/** The files that an import of this path may take in. */
+/** Returns the files that an import of this path may resolve to. */
 function spellings(path: string): string[] {
   const asTypeScript = path.replace(/\.([cm]?)js(x?)$/, ".$1ts$2");
   return [
@@ -92,22 +92,22 @@ function spellings(path: string): string[] {
   ];
 }
 
-/** The setting of the tsconfig.json that has it, or of one that this extends. */
+/** Returns a path setting of the first tsconfig.json in the `extends` chain that has it. */
 function pathIn(configs: readonly ConfigFile[], name: string): string | undefined {
   const holder = configs.find(({ settings }) => name in settings);
   const path = holder?.settings[name];
   return holder === undefined || typeof path !== "string" ? undefined : resolve(dirname(holder.path), path);
 }
 
-/** The names of modules in the imports of a file, also in `import()` and `require()`. */
+/** Returns the module specifiers in a file, including those in `import()` and `require()`. */
 function specifiersIn(ts: Parser, file: TS.SourceFile): TS.StringLiteralLike[] {
   const found: TS.StringLiteralLike[] = [];
-  const look = (node: TS.Node): void => {
+  const visit = (node: TS.Node): void => {
     const specifier = specifierOf(ts, node);
     if (specifier !== undefined && ts.isStringLiteralLike(specifier)) found.push(specifier);
-    ts.forEachChild(node, look);
+    ts.forEachChild(node, visit);
   };
-  look(file);
+  visit(file);
   return found;
 }
 

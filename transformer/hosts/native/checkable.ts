@@ -11,10 +11,10 @@ import { placeInTag, toDisk } from "./places";
 import { openNativeProject, type NativeProject } from "./project";
 
 /**
- * A project whose output can be checked, although its compiler has no API.
+ * Opens a project whose output can be checked, although its compiler has no API.
  *
- * @param analysis asks another TypeScript, which has one
- * @throws {NoProjectError}
+ * @param analysis runs the analysis with another TypeScript that has an API
+ * @throws {NoProjectError} if the compiler rejects the tsconfig.json
  */
 export function checkableProject(
   ts: Parser,
@@ -41,7 +41,7 @@ export function checkableProject(
     sources: [...project.sources, ...project.configs.map(({ path }) => path)],
     problems: project.problems,
     unlocked: () => unlockedDependencies(ts, project).map((found) => ({ file: undefined, problem: found })),
-    // The sources of linked packages are among the files, and it is told that they are not emitted.
+    // Imports by links are not reported here. The sources of linked packages are among the files, so the check reports them as not emitted.
     unlockedSources: () => unlockedImports(ts, project).byPaths,
     linked: () => [],
     typeProblems: () => typeProblems(ts, project, files),
@@ -59,19 +59,19 @@ function typeProblems(ts: Parser, project: NativeProject, files: readonly Tagged
   const mirror = Mirror.of(ts, project, { noEmit: true });
   try {
     const { compiler, config } = project;
-    return mirror.compile(compiler, config).said.flatMap((one): PlacedProblem[] => {
-      const led = toDisk(one, project);
-      const start = placeInTag(led, project);
-      const file = files.find(({ source }) => source.fileName === led.file)?.source;
+    return mirror.compile(compiler, config).diagnostics.flatMap((one): PlacedProblem[] => {
+      const mapped = toDisk(one, project);
+      const start = placeInTag(mapped, project);
+      const file = files.find(({ source }) => source.fileName === mapped.file)?.source;
       if (start === undefined || file === undefined) return [];
-      return [{ file, problem: { code: led.code, message: led.message, start, end: start } }];
+      return [{ file, problem: { code: mapped.code, message: mapped.message, start, end: start } }];
     });
   } finally {
     mirror.remove();
   }
 }
 
-/** What the compiler makes of the woven files, by their sources, which the maps tell. */
+/** Compiles the woven files. Returns the output by the source that its source map names. */
 function emit(ts: Parser, project: NativeProject): Map<string, Map<string, string>> {
   const mirror = Mirror.of(ts, project, EMIT);
   try {

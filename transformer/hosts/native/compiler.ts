@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { installedTypeScripts, type InstalledTypeScript } from "./installed";
 
-/** A compiler that is run as a program, since it may have no other way in: TypeScript 7.0 has none. */
+/** A compiler that runs as a program, because it may have no API. TypeScript 7.0 has none. */
 export interface NativeCompiler {
   readonly version: string;
   run(args: readonly string[], cwd: string): Ran;
@@ -13,8 +13,8 @@ interface Ran {
 }
 
 /**
- * Returns the TypeScript that compiles a project: `typescript` itself. If that is `@typescript/typescript6`, it leaves
- * `tsc` to another dependency, which is TypeScript 7.
+ * Returns the TypeScript that compiles a project, which is normally `typescript` itself. If that is `@typescript/typescript6`, it leaves
+ * the name `tsc` to another dependency, which is TypeScript 7.
  */
 export function compilingTypeScript(config: string): InstalledTypeScript | undefined {
   const all = installedTypeScripts(config);
@@ -27,9 +27,9 @@ export function compilingTypeScript(config: string): InstalledTypeScript | undef
 }
 
 /**
- * The compiler as a program. It is run by its path, since `.bin/tsc` may be somebody else's.
+ * Returns the compiler as a program. It runs the script by its path, because `.bin/tsc` may belong to another package.
  *
- * @returns `undefined` if the package has a library only
+ * @returns `undefined` if the package contains only a library
  */
 export function nativeCompiler({ version, script }: InstalledTypeScript): NativeCompiler | undefined {
   if (script === undefined) return undefined;
@@ -42,7 +42,7 @@ export function nativeCompiler({ version, script }: InstalledTypeScript): Native
         maxBuffer: 2 ** 30,
       });
       if (error !== undefined) throw error;
-      // It says all it has to say on one of the two: on the other a stand-in for it may tell that it is one.
+      // The compiler writes all its output to one of the two streams. A wrapper may write a notice about itself to the other.
       return { code: status ?? 1, output: stdout === "" ? stderr : stdout };
     },
   };

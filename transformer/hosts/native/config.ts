@@ -3,17 +3,17 @@ import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Parser } from "../../parser/parser";
 
-/** One tsconfig.json, as it is written. */
+/** One tsconfig.json, without the settings that it inherits. */
 export interface ConfigFile {
   readonly path: string;
   readonly settings: Readonly<Record<string, unknown>>;
-  /** The tsconfig.json of each project that it references. */
+  /** The paths of the tsconfig.json files of the referenced projects. */
   readonly references: readonly string[];
-  /** It names projects, and no files of its own. */
+  /** Whether it only references projects, and has no files of its own. */
   readonly isSolution: boolean;
 }
 
-/** The project, behind those that it references. */
+/** Returns the projects in build order: each project after those that it references. */
 export function projectsInOrder(ts: Parser, config: string, seen = new Set<string>()): string[] {
   if (seen.has(config)) return [];
   seen.add(config);
@@ -23,9 +23,9 @@ export function projectsInOrder(ts: Parser, config: string, seen = new Set<strin
   return isSolution ? before : [...before, config];
 }
 
-/** The tsconfig.json and those that it extends: what stands in an earlier one holds. */
+/** Returns the tsconfig.json followed by those that it extends. Settings in earlier ones win. */
 export function configFiles(ts: Parser, path: string, seen: ReadonlySet<string> = new Set()): ConfigFile[] {
-  if (seen.has(path)) return []; // The compiler complains of it.
+  if (seen.has(path)) return []; // The compiler reports this cycle.
   const content = parse(ts, readFileSync(path, "utf8"));
   const extended = [content["extends"] ?? []].flat().filter((name) => typeof name === "string");
   const settings = (content["compilerOptions"] ?? {}) as ConfigFile["settings"];
@@ -40,7 +40,7 @@ export function configFiles(ts: Parser, path: string, seen: ReadonlySet<string> 
   return [{ path, settings, references, isSolution }, ...inner];
 }
 
-/** JSON with comments, and commas at the end. */
+/** Parses JSON with comments and trailing commas. */
 function parse(ts: Parser, text: string): Readonly<Record<string, unknown>> {
   const scanner = ts.createScanner(ts.ScriptTarget.Latest, true, ts.LanguageVariant.Standard, text);
   const { CloseBraceToken, CloseBracketToken, EndOfFileToken } = ts.SyntaxKind;
@@ -53,7 +53,7 @@ function parse(ts: Parser, text: string): Readonly<Record<string, unknown>> {
   try {
     return JSON.parse(tokens.join(" ")) as Readonly<Record<string, unknown>>;
   } catch {
-    return {}; // Of the compiler to tell.
+    return {}; // The compiler reports the syntax error.
   }
 }
 
@@ -63,7 +63,7 @@ function referencesIn(config: string, references: unknown): string[] {
     if (typeof path !== "string") return [];
     const full = resolve(dirname(config), path);
     const file = full.endsWith(".json") ? full : join(full, "tsconfig.json");
-    return existsSync(file) ? [file] : []; // Of the compiler to tell.
+    return existsSync(file) ? [file] : []; // The compiler reports a missing project.
   });
 }
 
@@ -79,7 +79,7 @@ function extendedPath(from: string, name: string): string | undefined {
       const path = createRequire(from).resolve(id);
       if (path.endsWith(".json")) return path;
     } catch {
-      // Written in another of the ways.
+      // The next spelling of the name may resolve.
     }
   }
   return undefined;

@@ -9,7 +9,7 @@ import type { PlacedProblem } from "../../verify/project";
 import { withPaths } from "./by-paths";
 import type { NativeProject } from "./project";
 
-/** What the project takes in that was built without the weave; what its references make is theirs to tell. */
+/** Reports dependencies that were built without the weave. Referenced projects report their own. */
 export function unlockedDependencies(ts: Parser, { declarations, configs }: NativeProject): Problem[] {
   const references = (configs[0]?.references ?? []).map((config) => dirname(config));
   return declarations.flatMap((fileName) => {
@@ -24,8 +24,8 @@ export function unlockedDependencies(ts: Parser, { declarations, configs }: Nati
 }
 
 /**
- * What the project imports from packages that Node loads without locks: by `paths`, as in {@link unlockedByPaths}, or by a link to sources,
- * as in {@link unlockedByLinks}.
+ * Reports imports from packages that Node loads without locks: through `paths`, as in {@link unlockedByPaths}, or through a link to
+ * sources, as in {@link unlockedByLinks}.
  */
 export function unlockedImports(
   ts: Parser,

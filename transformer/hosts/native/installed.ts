@@ -2,18 +2,18 @@ import { readFileSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 
-/** A TypeScript that is installed for a project. */
+/** A TypeScript that a project has installed. */
 export interface InstalledTypeScript {
   /** The name by which the project depends on it: `typescript`, an alias, or a path. */
   readonly name: string;
   readonly dir: string;
   readonly version: string;
   readonly major: number;
-  /** Whether it is the package `typescript` itself. `ts-patch` takes no other. */
+  /** Whether it is the package `typescript` itself. `ts-patch` accepts no other. */
   readonly isOriginal: boolean;
-  /** The path of the script that compiles: `tsc`, or what the package has in its place. */
+  /** The path of the script that compiles: `tsc`, or the package's replacement for it. */
   readonly script: string | undefined;
-  /** Whether the program is called `tsc`. `@typescript/typescript6` has `tsc6`, to leave that name to TypeScript 7. */
+  /** Whether the program is called `tsc`. `@typescript/typescript6` calls it `tsc6`, to leave that name to TypeScript 7. */
   readonly hasTsc: boolean;
 }
 
@@ -25,7 +25,7 @@ interface Manifest {
   readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
-/** The packages that are TypeScript, whatever name a project gives them. */
+/** The packages that are TypeScript, whatever name a project installs them under. */
 const PACKAGES: ReadonlySet<string> = new Set([
   "typescript",
   "@typescript/typescript6",
@@ -49,14 +49,14 @@ export function installedTypeScripts(from: string): InstalledTypeScript[] {
   return usual === undefined ? aliases : [usual, ...aliases];
 }
 
-/** Returns the TypeScript of this name, or at this path. A package that is not TypeScript is not loaded or run. */
+/** Returns the TypeScript with this name or at this path, or `undefined` if the package is not TypeScript. */
 export function typeScriptCalled(name: string, from: string): InstalledTypeScript | undefined {
   const manifest = isPath(name) ? manifestAbove(resolve(dirname(from), name)) : manifestOf(name, from);
   if (manifest?.content.version === undefined) return undefined;
   return name === "typescript" || isTypeScript(manifest.content) ? installedAt(name, manifest) : undefined;
 }
 
-/** A fork has a name of its own, but the program is still called `tsc`. */
+/** A fork has its own package name, but its program is still called `tsc`. */
 function isTypeScript({ name = "", bin }: Manifest): boolean {
   return PACKAGES.has(name) || PROGRAMS.some((program) => bin?.[program] !== undefined);
 }
@@ -80,13 +80,13 @@ function installedAt(name: string, { path, content }: FoundManifest): InstalledT
   };
 }
 
-/** The dependencies that may be TypeScript by what package.json says of them, here and further up. */
+/** Returns the dependencies that may be TypeScript, judging by package.json in this directory and in those above. */
 function dependenciesAround(from: string): string[] {
   const names: string[] = [];
   for (let dir = dirname(from); ; dir = dirname(dir)) {
     const { dependencies = {}, devDependencies = {} } = manifestIn(dir)?.content ?? {};
     for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
-      // A catalog of pnpm does not say what the name stands for.
+      // With a pnpm catalog, the version does not reveal the package behind the name.
       if (/typescript|^ts/.test(name) || /typescript|^catalog:/.test(version)) names.push(name);
     }
     if (dir === dirname(dir)) return names;
@@ -106,7 +106,7 @@ function manifestOf(name: string, from: string): FoundManifest | undefined {
   }
 }
 
-/** A path may name the package, or a file in it, such as `lib/typescript.js`. */
+/** Returns the manifest for a path that names the package or a file in it, such as `lib/typescript.js`. */
 function manifestAbove(path: string): FoundManifest | undefined {
   for (let dir = path; dir !== dirname(dir) && basename(dir) !== "node_modules"; dir = dirname(dir)) {
     const found = manifestIn(dir);
@@ -133,7 +133,7 @@ export function typeScriptOfTsc(from: string): InstalledTypeScript | undefined {
   }
 }
 
-/** A program in `.bin` is a link, or on Windows and with pnpm a script that names its target. */
+/** Returns the target of a program in `.bin`. It is a link, or on Windows and with pnpm a script that names its target. */
 function linkedScript(dir: string, program: string): string | undefined {
   const path = join(dir, program);
   try {

@@ -3,13 +3,13 @@ import type { SourceMap } from "../../text/source-map";
 import type { NativeProject } from "./project";
 
 /**
- * The `sourceRoot` and `mapRoot` of a project, written into its output as the compiler writes them. The compiler runs
- * without the two in the mirror: with them, its maps name files that only the mirror has, or do not say which file.
+ * Applies the `sourceRoot` and `mapRoot` of a project to its output, like the compiler. In the mirror, the compiler runs without the two.
+ * With them, its maps would name files that exist only in the mirror, or not identify the file.
  */
 export class MapRoots {
   readonly #sourceRoot: string;
   readonly #mapRoot: string;
-  /** The output repeats the directories below this one. */
+  /** The root directory of the sources. The output repeats the directory structure below it. */
   readonly #rootDir: string;
 
   constructor({ options, config }: Pick<NativeProject, "options" | "config">) {
@@ -22,7 +22,7 @@ export class MapRoots {
   /**
    * Returns the map with the settings of the project.
    *
-   * @param sources of the map, as absolute paths
+   * @param sources the sources of the map as absolute paths
    */
   applyToMap(map: SourceMap, sources: readonly string[]): SourceMap {
     const { sourceRoot = "" } = map;
@@ -36,7 +36,7 @@ export class MapRoots {
     };
   }
 
-  /** Returns the code with a last line that names the place of its map. */
+  /** Returns the code with a last line that names the location of its map. */
   applyToCode(code: string, path: string, source: string): string {
     if (this.#mapRoot === "") return code;
     return code.replace(MAP_NAME, (name) => {
@@ -45,17 +45,17 @@ export class MapRoots {
     });
   }
 
-  /** Maps in one directory of their own repeat the directories of their sources there. */
+  /** Returns the directory of the map of a source. With `mapRoot`, the map directory repeats the directory structure of the sources. */
   #mapDirOf(source: string): string {
-    const around = withSlashes(relative(this.#rootDir, dirname(source)));
-    const mapDir = this.#mapRoot + (around && `${around}/`);
+    const subdirectory = withSlashes(relative(this.#rootDir, dirname(source)));
+    const mapDir = this.#mapRoot + (subdirectory && `${subdirectory}/`);
     return isRooted(mapDir) ? mapDir : join(this.#rootDir, mapDir);
   }
 }
 
 const MAP_NAME = /(?<=\n\/\/# sourceMappingURL=)(?!data:)\S+(?=\s*$)/;
 
-/** An absolute path, or a URL. */
+/** Whether the path is absolute or a URL. */
 function isRooted(path: string): boolean {
   return /^(?:\/|[a-z][\w+.-]*:\/)/i.test(path);
 }
@@ -64,13 +64,13 @@ function isUrl(path: string): boolean {
   return /^[a-z][\w+.-]+:\/\//i.test(path);
 }
 
-/** The directory of a setting, which ends with a slash. An empty string without the setting. */
+/** Returns the directory of a setting with a trailing slash, or an empty string if it is not set. */
 function directoryIn(setting: unknown): string {
   if (typeof setting !== "string" || setting === "") return "";
   return withSlashes(setting).replace(/\/?$/, "/");
 }
 
-/** A path from a directory. It is the URL of the file if no path leads there. */
+/** Returns the path of a file relative to a directory, or the URL of the file if there is no relative path. */
 function relativeUrl(dir: string, file: string): string {
   const isElsewhere = isUrl(dir) || withSlashes(parse(dir).root) !== withSlashes(parse(file).root);
   const path = withSlashes(file);

@@ -18,13 +18,13 @@ import { parseDiagnostics, type Parsed } from "./diagnostics";
 import type { NativeProject } from "./project";
 
 /**
- * The project over again, in a directory of its own: with the woven texts in the place of the tagged files, and all else
- * where it is found from there as it is from the originals.
+ * A copy of the project in a temporary directory, with the woven texts in place of the tagged files. Everything else can be found from
+ * there as from the originals.
  */
 export class Mirror {
   readonly #root: string;
-  /** What is put there, and not emitted. */
-  readonly #put = new Set<string>();
+  /** The files that this class wrote, as opposed to those that the compiler emits. */
+  readonly #written = new Set<string>();
   readonly #linked: string[] = [];
 
   private constructor(root: string) {
@@ -41,12 +41,14 @@ export class Mirror {
     return mirror;
   }
 
-  /** Where the original is in the mirror. */
+  /** Returns the path in the mirror of an original file. */
   pathOf(original: string): string {
     return join(this.#root, relative(parse(original).root, original));
   }
 
-  /** What the compiler says of it. From the project's own directory: of all others the mirror may have none. */
+  /**
+   * Compiles the mirror. The compiler runs in the mirror of the project's own directory, because other directories may be missing there.
+   */
   compile(compiler: NativeCompiler, config: string): Parsed & { readonly code: number } {
     const { code, output } = compiler.run(
       ["-p", this.pathOf(config), "--pretty", "false"],
@@ -55,14 +57,14 @@ export class Mirror {
     return { ...parseDiagnostics(this.#withOriginalPaths(output), dirname(config)), code };
   }
 
-  /** What is emitted, by the paths where it belongs. */
+  /** Returns the paths of the emitted files, by the paths where they belong. */
   outputs(): Map<string, string> {
     const found = new Map<string, string>();
     const visit = (dir: string): void => {
       for (const entry of readdirSync(dir, { withFileTypes: true })) {
         const path = join(dir, entry.name);
         if (entry.isDirectory()) visit(path);
-        else if (entry.isFile() && !this.#put.has(path)) found.set(this.originalOf(path), path);
+        else if (entry.isFile() && !this.#written.has(path)) found.set(this.originalOf(path), path);
       }
     };
     visit(this.#root);
@@ -73,7 +75,7 @@ export class Mirror {
     return resolve(parse(process.cwd()).root, relative(this.#root, path));
   }
 
-  /** A text in which the compiler names the mirror's files. */
+  /** Replaces the paths of the mirror in the compiler's output by those of the originals. */
   #withOriginalPaths(text: string): string {
     return text.replaceAll(this.#root.split(sep).join("/"), "");
   }
@@ -82,7 +84,10 @@ export class Mirror {
     rmSync(this.#root, { recursive: true });
   }
 
-  /** Whole: what a project takes of its references stands in their outputs, which it finds by their tsconfig.json. */
+  /**
+   * Links the directories of referenced projects as a whole. The project reads only their outputs, which the compiler finds by their
+   * tsconfig.json.
+   */
   #linkReferences({ config, configs }: NativeProject): void {
     for (const reference of configs[0]?.references ?? []) {
       const dir = dirname(reference);
@@ -108,7 +113,7 @@ export class Mirror {
   #writeConfig({ config, configs, options, rootNames }: NativeProject, settings: object): void {
     const here = dirname(this.pathOf(config));
     const { tsBuildInfoFile: _, plugins: _ours, declarationDir: _declarations, ...ofOutput } = options;
-    // Maps without the two name their sources by paths, which `MapRoots` turns into what the project asks for.
+    // Without the two, maps name their sources by paths, which `MapRoots` converts to what the project requests.
     const { sourceRoot: _sourceRoot, mapRoot: _mapRoot, ...others } = ofOutput;
     const noEmit = options["noEmit"] === true || options["emitDeclarationOnly"] === true;
     const compilerOptions = { ...others, ...JAVASCRIPT_ONLY, ...this.#paths(configs), noEmit, ...settings };
@@ -122,7 +127,10 @@ export class Mirror {
     this.#write(config, JSON.stringify(content));
   }
 
-  /** Relative to the file where they are written, which the shown configuration does not tell. */
+  /**
+   * Returns `paths` with absolute targets. They are relative to the tsconfig.json that contains them, which the output of `--showConfig`
+   * does not reveal.
+   */
   #paths(configs: NativeProject["configs"]): object {
     const own = configs.find(({ settings }) => "paths" in settings);
     if (own === undefined) return {};
@@ -139,7 +147,7 @@ export class Mirror {
     };
   }
 
-  /** The directories of the files, and those around them. */
+  /** Returns the directories of the files, and all directories above them. */
   #originalDirs(files: readonly string[]): Set<string> {
     const dirs = new Set<string>();
     for (const file of files) {
@@ -167,7 +175,7 @@ export class Mirror {
   #placeFor(original: string): string {
     const path = this.pathOf(original);
     mkdirSync(dirname(path), { recursive: true });
-    this.#put.add(path);
+    this.#written.add(path);
     return path;
   }
 
@@ -178,7 +186,7 @@ export class Mirror {
   }
 }
 
-/** The declarations are made of the originals. */
+/** The run on the originals emits the declarations. */
 const JAVASCRIPT_ONLY = {
   composite: false,
   incremental: false,
@@ -187,12 +195,12 @@ const JAVASCRIPT_ONLY = {
   emitDeclarationOnly: false,
   isolatedDeclarations: false,
   noEmitOnError: false,
-  skipLibCheck: true, // That is done with the originals, too.
+  skipLibCheck: true, // The run on the originals checks the libraries.
 };
 
 /**
- * A `@ts-ignore` above a function speaks of the line on disk, and never of the tag, whose key the weave puts into that
- * line.
+ * Disguises `@ts-ignore` and `@ts-expect-error`. Such a directive above a function applies to the line on disk, and never to the tag, but
+ * the weave puts the tag's key into that line.
  */
 function withoutDirectives(ts: Parser, fileName: string, code: string): string {
   const { commentDirectives = [] } = ts.createSourceFile(
@@ -209,15 +217,15 @@ function withoutDirectives(ts: Parser, fileName: string, code: string): string {
 }
 
 const DIRECTIVE = /@ts-(?=ignore|expect-error)/g;
-/** Looks like what it stands for, and is as long. */
+/** A hyphen that looks like the original one and has the same length. */
 const DISGUISE = "\u2010";
 
-/** What is emitted of it, which keeps comments. */
+/** Restores the directives in emitted code, which keeps comments. */
 export function withDirectives(emitted: string): string {
   return emitted.replaceAll(`@ts${DISGUISE}`, "@ts-");
 }
 
-/** TypeScript's own field, which its declarations leave out. */
+/** An internal field of TypeScript that its declarations omit. */
 type DirectedFile = TS.SourceFile & {
   readonly commentDirectives?: readonly { readonly range: TS.TextRange }[];
 };

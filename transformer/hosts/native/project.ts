@@ -10,22 +10,22 @@ import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
 import { pathInPackage } from "../path-in-package";
 import type { NativeCompiler } from "./compiler";
 import { configFiles, type ConfigFile } from "./config";
-import { parseDiagnostics, type Said } from "./diagnostics";
+import { parseDiagnostics, type CompilerDiagnostic } from "./diagnostics";
 
-/** What a compiler without an API says of the project behind a tsconfig.json. */
+/** A project as a compiler without an API describes it. */
 export interface NativeProject {
   readonly compiler: NativeCompiler;
   readonly config: string;
   readonly options: Readonly<Record<string, unknown>>;
-  /** What the tsconfig.json names, by whatever pattern. */
+  /** The files that the tsconfig.json includes, by name or by pattern. */
   readonly rootNames: readonly string[];
-  /** All that the compiler reads, but for its own library and what is installed. */
+  /** All files that the compiler reads, except for its own library and installed packages. */
   readonly sources: readonly string[];
-  /** The declarations among it, and those that are installed. */
+  /** All declaration files that the compiler reads, including those of installed packages. */
   readonly declarations: readonly string[];
   readonly configs: readonly ConfigFile[];
   readonly plugin: PluginEntry | undefined;
-  /** What is wrong with our entry in tsconfig.json. */
+  /** The problems of our entry in tsconfig.json. */
   readonly problems: readonly Problem[];
   readonly woven: ReadonlyMap<string, WovenSource>;
 }
@@ -37,24 +37,28 @@ interface WovenSource {
 
 interface PluginEntry {
   readonly transform?: string;
-  /** The TypeScript that compiles the project: a package, or a path. */
+  /** The TypeScript that compiles the project, as a package name or a path. */
   readonly typescript?: unknown;
   readonly transformProgram?: boolean;
   readonly defaults?: Readonly<Record<string, unknown>>;
 }
 
-/** The compiler cannot make a project of the tsconfig.json. */
+/** Thrown if the compiler cannot create a project from the tsconfig.json. */
 export class NoProjectError extends Error {
-  readonly said: readonly Said[];
+  readonly diagnostics: readonly CompilerDiagnostic[];
 
   constructor(output: string, cwd: string) {
-    const { said, others } = parseDiagnostics(output, cwd);
-    super(others.filter((line) => !isAbsolute(line)).join("\n")); // Files may be listed behind what is wrong.
-    this.said = said;
+    const { diagnostics, others } = parseDiagnostics(output, cwd);
+    super(others.filter((line) => !isAbsolute(line)).join("\n")); // The compiler may list files after the error.
+    this.diagnostics = diagnostics;
   }
 }
 
-/** @throws {NoProjectError} */
+/**
+ * Opens a project.
+ *
+ * @throws {NoProjectError} if the compiler rejects the tsconfig.json
+ */
 export function openNativeProject(
   ts: Parser,
   compiler: NativeCompiler,
@@ -66,13 +70,13 @@ export function openNativeProject(
     if (code !== 0) throw new NoProjectError(output, cwd);
     return output;
   };
-  const shown = JSON.parse(ask("--showConfig")) as ShownConfig;
-  const { compilerOptions: options = {}, files: rootNames = [] } = shown;
+  const shownConfig = JSON.parse(ask("--showConfig")) as ShownConfig;
+  const { compilerOptions: options = {}, files: rootNames = [] } = shownConfig;
   const here = dirname(config);
-  // Allowed only to who emits nothing.
-  const also =
+  // The compiler accepts this option only with `noEmit`, which this call turns off.
+  const extraArgs =
     options["allowImportingTsExtensions"] === true ? ["--allowImportingTsExtensions", "false"] : [];
-  const files = ask("--listFilesOnly", "--noEmit", "false", ...also)
+  const files = ask("--listFilesOnly", "--noEmit", "false", ...extraArgs)
     .split(/\r?\n/)
     .filter((file) => file !== "" && !/[\\/]lib\.[\w.]*d\.ts$/.test(file))
     .map((file) => resolve(cwd, file));
@@ -115,7 +119,7 @@ interface ShownConfig {
   readonly files?: readonly string[];
 }
 
-/** Returns our entry, with the tsconfig.json that has it. */
+/** Returns our entry, and the path of the tsconfig.json that contains it. */
 export function entryIn(
   configs: readonly ConfigFile[],
 ): { readonly entry: PluginEntry; readonly path: string } | undefined {
@@ -130,7 +134,7 @@ function pluginIn(configs: readonly ConfigFile[]): PluginEntry | undefined {
   return entries.find(({ transform }) => transform === "lockweave/transformer" || transform === "lockweave");
 }
 
-/** As the compiler will emit the file. */
+/** Returns the module format in which the compiler will emit the file. */
 function formatOf(ts: Parser, file: TS.SourceFile, options: NativeProject["options"]): ModuleFormat {
   const module = typeof options["module"] === "string" ? options["module"].toLowerCase() : "";
   const isCommonJs =
@@ -153,7 +157,7 @@ function isCommonJsFile(file: string): boolean {
   }
 }
 
-/** `undefined` where there is no package.json. */
+/** Returns the package type, or `undefined` if the directory has no package.json. */
 function packageTypeIn(dir: string): string | undefined {
   try {
     const { type = "commonjs" } = JSON.parse(readFileSync(join(dir, "package.json"), "utf8")) as {

@@ -1,13 +1,13 @@
-import { shown, type Finding } from "./weaver";
+import { formatFinding, type Finding } from "./weaver";
 
-/** Longer lines are not shown: minified code, for example. */
+/** Longer lines, such as minified code, are not shown. */
 const LONGEST_LINE = 200;
 
 /**
- * Returns an error about a file of the user, for hosts that print the stack of an error. The stack has no calls, since all
- * of them would be Lockweave's own.
+ * Returns an error about a file of the user, for hosts that print the stack of an error. The stack lists no calls, because all of them
+ * would be Lockweave's own.
  *
- * @param stack printed in the place of the calls, with the message
+ * @param stack the text that replaces the stack, including the message
  */
 export function fileError(message: string, stack = message): Error {
   const error = new Error(message);
@@ -16,17 +16,17 @@ export function fileError(message: string, stack = message): Error {
 }
 
 /**
- * Returns an error about the tags of a file. Its message is as compilers print it. Its stack also shows the lines, and its only call is the
- * place of the first tag.
+ * Returns an error about the tags of a file. Its message has the format of compilers. Its stack also shows the source lines, and names the
+ * position of the first tag as the only call.
  */
 export function tagError(fileName: string, findings: readonly Finding[]): Error {
-  const lines = findings.map((found) => shown(fileName, found));
+  const lines = findings.map((found) => formatFinding(fileName, found));
   const framed = findings.map((found, index) => `${lines[index] ?? ""}${frameOf(found)}`);
   const [{ line, column } = { line: 1, column: 0 }] = findings;
   return fileError(lines.join("\n"), `${framed.join("\n")}\n    at ${fileName}:${line}:${column + 1}`);
 }
 
-/** The line, with the words underlined that the finding is about. */
+/** Returns the source line, with the affected text underlined. */
 function frameOf({ line, column, length, lineText }: Finding): string {
   if (lineText.length > LONGEST_LINE) return "";
   const indent = lineText.slice(0, column).replaceAll(/[^\t]/g, " ");

@@ -1,7 +1,7 @@
-// Apart from what weaves, since the declarations of plugins lead here: they must not ask for a TypeScript with an API.
+// This file is separate from the weaver because the declarations of the plugins import it. They must not require a TypeScript with an API.
 
-/** What a plugin of lockweave takes, in each host that sees one file at a time. */
+/** The options of a Lockweave plugin in each host that sees one file at a time. */
 export interface PluginOptions {
-  /** For all tags of the project that do not say otherwise, in the words of the tag. */
+  /** The defaults for tags that do not set these options. They have the same names and values as in a tag. */
   readonly defaults?: Readonly<Record<string, unknown>>;
 }

@@ -13,39 +13,39 @@ import type { PluginOptions } from "./options";
 
 export type { PluginOptions } from "./options";
 
-/** A problem of a file, as hosts show it. */
+/** A problem of a file in the form that hosts display. */
 export interface Finding {
-  /** Stable: `LW1001`, ... */
+  /** A stable code, such as `LW1001`. */
   readonly code: string;
   readonly message: string;
-  /** From 1. */
+  /** Starts at 1. */
   readonly line: number;
-  /** From 0, in UTF-16 units. */
+  /** Starts at 0, in UTF-16 units. */
   readonly column: number;
   readonly length: number;
-  /** The line that it is on. */
+  /** The text of that line. */
   readonly lineText: string;
 }
 
 export interface WovenFile {
-  /** The text with the locks in it, on the same lines. */
+  /** The text with the locks, on the same lines. */
   readonly code: string;
-  /** From the woven text to the text that was given. */
+  /** Maps the woven text to the original text. */
   readonly map: ReturnType<Woven["map"]>;
-  /** What maps that a compiler made of `code` are to lead to. */
+  /** The target for source maps that a compiler creates from `code`. */
   readonly source: Source;
-  /** How it takes in other modules. */
+  /** The module syntax in which the file imports other modules. */
   readonly syntax: ModuleSyntax;
-  /** The build should fail. Functions that they concern refuse to run. */
+  /** If there are any, the build should fail. The affected functions refuse to run. */
   readonly errors: readonly Finding[];
   readonly warnings: readonly Finding[];
 }
 
 /**
- * Weaves one file, which nobody has parsed yet.
+ * Weaves one file that has not been parsed yet.
  *
- * @param module `"as written"`: of a file that may be CommonJS, in the words in which it takes in other modules
- * @returns `undefined` where there is nothing to weave
+ * @param module With `"as written"`, a file that may be CommonJS imports the runtime in the syntax that it uses itself.
+ * @returns `undefined` if there is nothing to weave
  */
 export type FileWeaver = (
   fileName: string,
@@ -54,9 +54,9 @@ export type FileWeaver = (
 ) => WovenFile | undefined;
 
 /**
- * The weave for hosts that see one file at a time, without a type checker: bundlers, Node's loader, Jest.
+ * Creates the weaver for hosts that see one file at a time, without a type checker: bundlers, Node's loader, and Jest.
  *
- * @throws {TypeError} when the plugin's options are none
+ * @throws {TypeError} if the plugin's options are invalid
  */
 export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWeaver {
   const defaults = defaultsOf(options);
@@ -85,8 +85,12 @@ export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWea
   };
 }
 
-/** As compilers print it: `src/pay.ts(3,43): error LW1202: ...`. */
-export function shown(fileName: string, { code, message, line, column }: Finding, kind = "error"): string {
+/** Formats a finding like compilers: `src/pay.ts(3,43): error LW1202: ...`. */
+export function formatFinding(
+  fileName: string,
+  { code, message, line, column }: Finding,
+  kind = "error",
+): string {
   return `${fileName}(${line},${column + 1}): ${kind} ${code}: ${message}`;
 }
 
@@ -110,7 +114,7 @@ function isDeclaration(fileName: string): boolean {
   return /\.d\.(?:[cm]?ts|.+\.ts)$/.test(fileName);
 }
 
-/** The problem as hosts show it. */
+/** Converts a problem to a finding. */
 export function findingIn(
   text: string,
   { code, message, start, end }: Problem,

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { inlineMap } from "../../text/source-map";
 import { weaveFile } from "./tagged-file";
 
-/** The part of Bun's global that is used here. */
+/** The part of Bun's global object that is used here. */
 interface Bun {
   plugin(plugin: { readonly name: string; setup(build: Build): void }): void;
 }
@@ -20,10 +20,10 @@ interface Loaded {
   readonly loader: string;
 }
 
-/** Bun does not ask for the files of installed packages. */
+/** Matches sources outside of installed packages. For those packages, Bun does not call the plugin. */
 const OWN_SOURCES = /^(?!.*[\\/]node_modules[\\/]).*\.[cm]?[jt]sx?$/;
 
-/** Lets Bun load files with their locks. Bun has no hooks like those of Node, but it takes plugins for what it runs. */
+/** Makes Bun load files with their locks. Bun has no hooks like those of Node, but it applies plugins to the running program. */
 export function hookBun(): void {
   const { Bun } = globalThis as unknown as { readonly Bun: Bun };
   Bun.plugin({
@@ -37,7 +37,7 @@ export function hookBun(): void {
   });
 }
 
-/** Bun wants a result for each file that it asks for. */
+/** Returns the woven code, or the original text. Bun requires a result for each file that matches the filter. */
 function codeOf(path: string): string {
   const woven = weaveFile(path, "module");
   if (woven === undefined) return readFileSync(path, "utf8");

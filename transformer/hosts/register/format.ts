@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** How Node runs a file. */
+/** The module format in which Node runs a file. */
 export type Format = "module" | "commonjs";
 
 /**
- * The format that a file has by what Node says of it, by its name, or by its package.json. `undefined`: by the words in
- * which it takes in other modules.
+ * Returns the format of a file according to Node, its extension, or its package.json. `undefined` means that the module syntax of the file
+ * decides.
  *
- * @param told such as `module-typescript`
+ * @param reportedFormat Node's name for the format, such as `module-typescript`
  */
-export function formatOf(path: string, told: string | null | undefined): Format | undefined {
-  const [word] = told?.split("-") ?? [];
+export function formatOf(path: string, reportedFormat: string | null | undefined): Format | undefined {
+  const [word] = reportedFormat?.split("-") ?? [];
   if (word === "module" || word === "commonjs") return word;
   const [, letter] = /\.([cm])[jt]s$/.exec(path) ?? [];
   if (letter !== undefined) return letter === "m" ? "module" : "commonjs";

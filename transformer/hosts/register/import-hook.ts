@@ -3,7 +3,7 @@ import { pathToFileURL } from "node:url";
 import { jsonRequiredInDeno } from "./deno-json";
 import { loadFile, pathOf } from "./load-file";
 
-/** Newer versions of Node ask hooks in the thread that loads, older ones in a thread of their own. */
+/** Newer versions of Node run hooks in the thread that loads the module, and older ones run them in a separate thread. */
 interface Hookable {
   register(...hooks: unknown[]): void;
   registerHooks?: RegisterHooks;
@@ -17,7 +17,7 @@ type LoadHook = <Result>(
   next: (url: string, context: object) => Result,
 ) => Result | { readonly format: string; readonly source: string; readonly shortCircuit: true };
 
-/** Lets `import` load tagged files as {@link loadFile} makes them, whoever hooks into it later. */
+/** Makes `import` load tagged files with {@link loadFile}, even if other hooks are registered later. */
 export function hookImport(): void {
   const hookable = module as unknown as Hookable;
   const { register, registerHooks } = hookable;
@@ -26,7 +26,7 @@ export function hookImport(): void {
     registerOurs();
     hookable.register = (...hooks) => {
       register(...hooks);
-      registerOurs(); // The last one is asked first.
+      registerOurs(); // Node calls the hook that was registered last first.
     };
   } else {
     let ours = registerHooks({ load });
@@ -40,7 +40,7 @@ export function hookImport(): void {
   module.syncBuiltinESMExports();
 }
 
-/** Before these versions, CommonJS could not be imported where others had hooks in a thread. */
+/** Whether synchronous hooks work while others have hooks in a separate thread. Before these versions, that broke imports of CommonJS. */
 export function getsAlongWithThreads(version: string): boolean {
   const [major, minor, patch] = version.split(".").map(Number) as [number, number, number];
   const first = FIRST_BY_MAJOR[major];

@@ -7,15 +7,15 @@ import { formatOf } from "./format";
 import { hasNoEnding, isScript, weaveFile } from "./tagged-file";
 
 /**
- * What Node is to run in the place of a tagged file.
+ * Returns the code that Node runs in place of a tagged file.
  *
- * @param told what the hooks around say of its format
- * @returns `undefined` when it is of no concern to us
+ * @param reportedFormat the format that Node or the other hooks report
+ * @returns `undefined` if the file needs no weave
  */
-export function loadFile(name: string, told?: string | null): Compiled | undefined {
-  const path = name.replace(/\?.*$/s, ""); // Some hosts load a file twice by giving it queries.
+export function loadFile(name: string, reportedFormat?: string | null): Compiled | undefined {
+  const path = name.replace(/\?.*$/s, ""); // Some hosts load a file twice by adding queries.
   if (!isScript(path)) return undefined;
-  const known = formatOf(path, told);
+  const known = formatOf(path, reportedFormat);
   const woven = weaveFile(path, known);
   if (woven === undefined) return undefined;
   const compiler = compilerFor(path);
@@ -28,7 +28,7 @@ function compilerFor(path: string): Compiler {
   return registeredTsNode(path) ?? registeredTsx() ?? byNode;
 }
 
-/** The path of a file that is loaded by its URL. */
+/** Returns the path of a file that is loaded by its URL. */
 export function pathOf(url: string): string | undefined {
   return url.startsWith("file:") ? fileURLToPath(url) : undefined;
 }

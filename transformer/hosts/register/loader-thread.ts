@@ -1,7 +1,7 @@
 import type { LoadHook } from "node:module";
 import { loadFile, pathOf } from "./load-file";
 
-// For older versions of Node, which ask the hooks of `import` in a thread of their own.
+// The hooks for older versions of Node, which run the hooks of `import` in a separate thread.
 
 export const load: LoadHook = async (url, context, next) => {
   const path = pathOf(url);
@@ -9,6 +9,6 @@ export const load: LoadHook = async (url, context, next) => {
   if (loaded === undefined) return await next(url, context);
   if (loaded.format === "module") return { ...loaded, shortCircuit: true };
   const result = await next(url, context);
-  // CommonJS of which nobody knows the source yet comes back by the hook of `require`.
+  // If the hooks return no source for CommonJS, Node loads the file through `require`, where our hook weaves it.
   return result.source == null ? result : { ...result, source: loaded.source };
 };

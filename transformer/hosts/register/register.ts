@@ -2,7 +2,8 @@ import { hookBun } from "./bun-hook";
 import { hookImport } from "./import-hook";
 import { hookRequire } from "./require-hook";
 
-// `node --import lockweave/register`, or `--require`, or `bun --preload`: weaves what this process loads.
+// `node --import lockweave/register`, `node --require lockweave/register`, and `bun --preload lockweave/register` load this file. It weaves
+// the modules that this process loads.
 
 if ("bun" in process.versions) {
   hookBun();

@@ -4,7 +4,7 @@ import { loadFile } from "./load-file";
 
 const COMPILE = "_compile";
 
-/** Node's own, as far as it is known to all who hook into `require`. */
+/** The parts of Node's `Module` that hooks of `require` commonly use. */
 interface Loading {
   load(path: string): void;
   readonly [COMPILE]: (code: string, path: string, format?: string) => void;
@@ -13,8 +13,8 @@ interface Loading {
 type Extensions = Record<string, ((module: Loading, path: string) => void) | undefined>;
 
 /**
- * Lets `require` load tagged files as {@link loadFile} makes them. Hosts put their compilers among the extensions, each
- * over the ones before; `load` asks those, so it does not matter who came first.
+ * Makes `require` load tagged files with {@link loadFile}. Hosts register their compilers as extensions, each replacing the one before.
+ * `load` looks up the extension, so this hook works in any order of registration.
  */
 export function hookRequire(): void {
   const { prototype, _extensions: extensions } = Module as unknown as {
@@ -47,7 +47,10 @@ export function hookRequire(): void {
   };
 }
 
-/** `.service.ts` of `pay.service.ts`: the first that Node looks for. What has none is loaded as if it had `.js`. */
+/**
+ * Returns the longest extension, which Node looks up first: `.service.ts` for `pay.service.ts`. Node loads a file without an extension like
+ * `.js`.
+ */
 function longestExtension(path: string): string {
   const name = basename(path);
   const dot = name.indexOf(".", 1);

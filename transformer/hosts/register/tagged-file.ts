@@ -2,28 +2,28 @@ import { readFileSync } from "node:fs";
 import { extname, relative, sep } from "node:path";
 import { mayNeedWeave } from "../../weave/weave";
 import { tagError } from "../one-file/file-error";
-import { fileWeaver, shown, type FileWeaver, type WovenFile } from "../one-file/weaver";
+import { fileWeaver, formatFinding, type FileWeaver, type WovenFile } from "../one-file/weaver";
 import type { Format } from "./format";
 import { parser } from "../../parser/parser";
 import { tsconfigFor } from "./tsconfig";
 import { isInstalled, refuseUnlocked } from "./unlocked";
 
-/** Whether files of this name may hold tags. */
+/** Whether a file with this name may contain tags. */
 export function isScript(path: string): boolean {
   return hasNoEnding(path) || /\.(?:[cm]?[jt]s|[jt]sx)$/.test(path);
 }
 
-/** Of a command, say: it is JavaScript to Node. */
+/** Whether the file has no extension, like many commands. Node runs it as JavaScript. */
 export function hasNoEnding(path: string): boolean {
   return extname(path) === "";
 }
 
 /**
- * The file with its locks, on their way into Node.
+ * Weaves a file before Node runs it.
  *
- * @param format `undefined` when its own words decide
- * @returns `undefined` where there is nothing to weave
- * @throws all that is wrong with its tags, in the compiler's words; and where the locks of its declarations are missing
+ * @param format the format of the file, or `undefined` if its module syntax decides
+ * @returns `undefined` if there is nothing to weave
+ * @throws if the tags have errors, or if the file is built code without the locks that its tags require
  */
 export function weaveFile(path: string, format: Format | undefined): WovenFile | undefined {
   const text = readFileSync(path, "utf8");
@@ -40,11 +40,11 @@ function weaveText(path: string, text: string, format: Format | undefined): Wove
   const name = shownPath(path);
   const { errors, warnings } = woven;
   if (errors.length > 0) throw tagError(name, errors);
-  for (const found of warnings) process.stderr.write(`${shown(name, found, "warning")}\n`);
+  for (const found of warnings) process.stderr.write(`${formatFinding(name, found, "warning")}\n`);
   return woven;
 }
 
-/** As compilers print it. */
+/** Returns the path as compilers print it. */
 function shownPath(path: string): string {
   return relative(process.cwd(), path).replaceAll(sep, "/");
 }

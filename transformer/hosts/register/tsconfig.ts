@@ -2,12 +2,12 @@ import { dirname } from "node:path";
 import { getTsconfig, type TsConfigJsonResolved } from "get-tsconfig";
 import type { PluginOptions } from "../one-file/options";
 
-/** What the nearest tsconfig.json says of a file. */
+/** The tsconfig.json that applies to a file. */
 export interface Tsconfig {
-  /** Its path; `""` where there is none. */
+  /** The path of the tsconfig.json, or `""` if there is none. */
   readonly path: string;
   readonly content: TsConfigJsonResolved;
-  /** Of our entry among its plugins: what counts under `tspc` counts here. */
+  /** The options of our entry in its plugins, so that the defaults of `tspc` also apply here. */
   readonly pluginOptions: PluginOptions;
 }
 

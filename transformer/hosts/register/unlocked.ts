@@ -8,11 +8,11 @@ import { fileError } from "../one-file/file-error";
 import { parser } from "../../parser/parser";
 
 /**
- * Refuses JavaScript that was built without the weave: tags in its own comments, in the declarations beside it or in the
- * source that it was made of, and no locks. So is TypeScript of a package, which tsx runs and nobody weaves. Without a tag, it
- * costs a look for declarations and source, and a search in their text.
+ * Rejects JavaScript that was built without the weave. Such code has no locks, although there are tags in its own comments, in the
+ * declarations beside it, or in its source. Also rejects tagged TypeScript of a package, which tsx would run without a weave. Without a
+ * tag, the cost is a lookup of the declarations and the source, and a search in their text.
  *
- * @throws in the compiler's words
+ * @throws an error in the format of the compiler
  */
 export function refuseUnlocked(path: string, code: string): void {
   const isJavaScript = /\.[cm]?jsx?$/.test(path);
@@ -31,7 +31,7 @@ export function refuseUnlocked(path: string, code: string): void {
   throw fileError(`${relative(process.cwd(), path)}: error ${number}: ${message}`);
 }
 
-/** What others have built is not ours to compile. */
+/** Whether another package built the file, so that it must not be woven here. */
 export function isInstalled(path: string): boolean {
   return path.includes(`${sep}node_modules${sep}`);
 }
@@ -51,7 +51,10 @@ function byItself(path: string, code: string): Unlocked | undefined {
   return unlockedOf(ts, tagsOfSource(ts, path, code), path, code);
 }
 
-/** Compilers may take the comments out. Of several sources a bundler may have left out what nobody calls. */
+/**
+ * Compares the code with the tags of its source, because a compiler may have removed the comments. With several sources, a bundler may have
+ * dropped unused functions, so their absence proves nothing.
+ */
 function bySource(path: string, code: string): Unlocked | undefined {
   const [source, another] = mappedSources({ fileName: path, text: code });
   if (source === undefined || another !== undefined || !isFile(source)) return undefined;

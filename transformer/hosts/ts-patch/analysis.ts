@@ -3,7 +3,7 @@ import { analyze, type Analysis } from "../../analyze/analyze";
 import type { Compiler } from "./compiler";
 import type { WovenFiles } from "./woven-files";
 
-/** What the tagged functions do to each other, in the program as it was before the weave. */
+/** Analyzes how the tagged functions affect each other, in the program before the weave. */
 export function analysisOf(ts: Compiler, program: TS.Program, files: WovenFiles): Analysis {
   const tagged = [...files.values()].flatMap(({ woven, onDisk }) => {
     const source = program.getSourceFile(onDisk.fileName);

@@ -5,7 +5,7 @@ import { ownSources, resolvedFile, type ImportingFile } from "./imports";
 
 type ProgramWithRoot = TS.Program & { getCommonSourceDirectory(): string };
 
-/** The program, if it has `paths`. */
+/** Returns the program with functions that resolve its imports, if it has `paths`. */
 export function withPaths(program: TS.Program): ProjectWithPaths | undefined {
   const { outDir, paths } = program.getCompilerOptions();
   if (paths === undefined) return undefined;

@@ -1,11 +1,11 @@
 import type * as TS from "typescript";
 import type { Compiler } from "./compiler";
 
-// A TypeScript that `ts-patch install` has patched calls us for every program: for those of compilers, and for those of
-// linters, codemods and type counters, which write what they find back into the file at the positions they were given.
-// So only a caller that is known to be a compiler gets woven text.
+// A TypeScript that `ts-patch install` has patched calls this plugin for every program. That includes the programs of linters, codemods,
+// and type counters, which write their results back into the file at the positions that TypeScript reports. So only a caller that is known
+// to be a compiler gets woven text.
 
-/** Packages that call TypeScript to compile: they emit what runs, or report on it. */
+/** The packages that call TypeScript to compile: they emit code that runs, or report on it. */
 const COMPILERS: ReadonlySet<string> = new Set([
   "@nestjs/cli",
   "fork-ts-checker-webpack-plugin",
@@ -16,17 +16,17 @@ const COMPILERS: ReadonlySet<string> = new Set([
 
 export interface Caller {
   readonly isCompiler: boolean;
-  /** Its package, if it is in one. */
+  /** The caller's package, if it is in one. */
   readonly name: string | undefined;
 }
 
-/** The hosts of compilers. A watch makes its later programs when a timer is due, and then no caller is on the stack. */
+/** The hosts of known compilers. A watch creates its later programs from a timer, when no caller is on the stack. */
 const compiling = new WeakSet<TS.CompilerHost>();
 
 /**
- * Finds out who asked TypeScript for the program.
+ * Returns who requested the program from TypeScript.
  *
- * @param entry our function that TypeScript called: what it called itself is left out
+ * @param entry our function that TypeScript called. The stack above it is ignored.
  */
 export function callerOf(
   ts: Compiler,
@@ -40,9 +40,9 @@ export function callerOf(
   return { isCompiler, name: caller };
 }
 
-/** The package of the function that called TypeScript, or `tsc`. */
+/** Returns the package of the function that called TypeScript, or `tsc`. */
 function callerAmong(files: readonly string[]): string | undefined {
-  const [compiler = ""] = files; // What ts-patch added to it is part of it.
+  const [compiler = ""] = files; // The code that ts-patch added to the compiler is in the same file.
   if (isTsc(compiler)) return "tsc";
   const caller = files.find((file) => file !== compiler && !file.startsWith("node:"));
   const name = caller === undefined ? undefined : packageOf(caller);
@@ -58,14 +58,14 @@ function packageOf(file: string): string | undefined {
   return name?.replace("\\", "/");
 }
 
-/** Whether it is `ts-patch/compiler`, which no tool takes unless somebody tells it to. */
+/** Whether this is `ts-patch/compiler`, which a tool uses only if it is configured to. */
 function isChosen(ts: Compiler): boolean {
   return Object.entries(require.cache).some(
     ([file, module]) => /[\\/]ts-patch[\\/]compiler[\\/]/.test(file) && module?.exports === ts,
   );
 }
 
-/** The files of the functions that are being called, the innermost first. */
+/** Returns the files of the functions on the stack, the innermost first. */
 function filesOnStack(below: (...args: never) => unknown): string[] {
   const { prepareStackTrace, stackTraceLimit } = Error;
   const holder: { stack?: unknown } = {};
@@ -73,7 +73,7 @@ function filesOnStack(below: (...args: never) => unknown): string[] {
     Error.stackTraceLimit = Infinity;
     Error.prepareStackTrace = (_, sites) => sites.map((site) => site.getFileName());
     Error.captureStackTrace(holder, below);
-    const files = holder.stack as readonly (string | null | undefined)[]; // It is made when it is asked for.
+    const files = holder.stack as readonly (string | null | undefined)[]; // The stack is computed when it is read.
     return files.filter((file) => typeof file === "string");
   } finally {
     Object.assign(Error, { prepareStackTrace, stackTraceLimit });

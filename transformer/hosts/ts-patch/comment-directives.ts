@@ -2,66 +2,69 @@ import type * as TS from "typescript";
 import { isOfTag } from "../../weave/weave";
 import { internals, type CommentDirective, type WovenFile, type WovenFiles } from "./woven-files";
 
-// `@ts-ignore` and `@ts-expect-error` speak of a line of the file on disk, and never of a tag. The compiler would
-// go by the line of the woven text, where a tag's key stands in the line of its function.
+// `@ts-ignore` and `@ts-expect-error` apply to a line of the file on disk, and never to a tag. The compiler would apply them to the line of
+// the woven text, where the key of a tag is in the line of its function.
 
-/** `@ts-expect-error`, among the types of directives. */
+/** TypeScript's type for a directive `@ts-expect-error`. */
 const EXPECT_ERROR = 0;
 
-/** That an error was expected, and there was none. */
+/** TypeScript's code for an expected error that did not occur. */
 const UNUSED = 2578;
 
-/** Leaves the compiler an expectation that no line can meet: what it says of it tells that directives count. */
-export function takeDirectives(compiled: TS.SourceFile): void {
+/**
+ * Replaces the directives by one expectation at the end of the file, which no error can meet. If the compiler reports it as unused,
+ * directives are in effect.
+ */
+export function replaceDirectives(compiled: TS.SourceFile): void {
   if (directivesOf(compiled).length === 0) return;
   const { end } = compiled;
   internals(compiled).commentDirectives = [{ range: { pos: end, end }, type: EXPECT_ERROR }];
 }
 
 /**
- * What the compiler says of woven files, led back to the disk: without what directives silence there, and with the
- * expectations that nothing met.
+ * Maps the compiler's diagnostics of woven files to the disk. Removes those that a directive on disk silences, and reports expectations
+ * that no error met.
  */
-export function obeyDirectives(
+export function applyDirectives(
   diagnostics: readonly TS.Diagnostic[],
   files: WovenFiles,
-  lead: (diagnostic: TS.Diagnostic) => TS.Diagnostic,
+  mapToDisk: (diagnostic: TS.Diagnostic) => TS.Diagnostic,
 ): TS.Diagnostic[] {
   const fileOf = ({ file }: TS.Diagnostic): WovenFile | undefined => file && files.get(internals(file).path);
-  const taken = diagnostics.filter((diagnostic) => isOfTaken(diagnostic, fileOf(diagnostic)));
-  let left = diagnostics.filter((diagnostic) => !taken.includes(diagnostic)).map(lead);
-  for (const ofTaken of taken) {
-    const file = fileOf(ofTaken);
-    if (file !== undefined) left = obeyIn(file, left, ofTaken);
+  const markers = diagnostics.filter((diagnostic) => isMarker(diagnostic, fileOf(diagnostic)));
+  let remaining = diagnostics.filter((diagnostic) => !markers.includes(diagnostic)).map(mapToDisk);
+  for (const marker of markers) {
+    const file = fileOf(marker);
+    if (file !== undefined) remaining = applyDirectivesIn(file, remaining, marker);
   }
-  return left;
+  return remaining;
 }
 
-/** The same of what is wrong with the program's make-up, of which no expectation is told. */
-export function obeyInProgram(
+/** Does the same for diagnostics about the program's structure. Unmet expectations are not reported here. */
+export function applyDirectivesInProgram(
   diagnostics: readonly TS.Diagnostic[],
   files: WovenFiles,
-  lead: (diagnostic: TS.Diagnostic) => TS.Diagnostic,
+  mapToDisk: (diagnostic: TS.Diagnostic) => TS.Diagnostic,
 ): TS.Diagnostic[] {
-  const onDisk = diagnostics.map(lead);
+  const onDisk = diagnostics.map(mapToDisk);
   return onDisk.filter(({ file, start }) => {
     const woven = file && files.get(internals(file).path);
     return woven === undefined || start === undefined || directiveFor(woven, start) === undefined;
   });
 }
 
-function isOfTaken({ code, file, start }: TS.Diagnostic, woven: WovenFile | undefined): boolean {
+function isMarker({ code, file, start }: TS.Diagnostic, woven: WovenFile | undefined): boolean {
   return code === UNUSED && file !== undefined && file === woven?.compiled && start === file.end;
 }
 
-function obeyIn(
+function applyDirectivesIn(
   file: WovenFile,
   diagnostics: readonly TS.Diagnostic[],
   unused: TS.Diagnostic,
 ): TS.Diagnostic[] {
   const { onDisk } = file;
   const met = new Set<CommentDirective>();
-  const left = diagnostics.filter((diagnostic) => {
+  const remaining = diagnostics.filter((diagnostic) => {
     const { start } = diagnostic;
     if (diagnostic.file !== onDisk || start === undefined) return true;
     const directive = directiveFor(file, start);
@@ -71,13 +74,15 @@ function obeyIn(
   const unmet = [...directivesByLine(onDisk).values()].filter(
     (one) => one.type === EXPECT_ERROR && !met.has(one),
   );
-  const said = ({ range: { pos, end } }: CommentDirective): TS.Diagnostic => {
+  const diagnosticOf = ({ range: { pos, end } }: CommentDirective): TS.Diagnostic => {
     return { ...unused, file: onDisk, start: pos, length: end - pos };
   };
-  return [...left, ...unmet.map(said)];
+  return [...remaining, ...unmet.map(diagnosticOf)];
 }
 
-/** What silences the place on disk: in the line above, or above the comments and blank lines right above it. */
+/**
+ * Returns the directive that silences an offset on disk. It is in the line above, or above the comments and blank lines directly above it.
+ */
 function directiveFor(file: WovenFile, offset: number): CommentDirective | undefined {
   const { onDisk } = file;
   const directives = directivesByLine(onDisk);
@@ -91,7 +96,7 @@ function directiveFor(file: WovenFile, offset: number): CommentDirective | undef
   return undefined;
 }
 
-/** One for each line: of what the parser reads twice, such as `(` before an arrow function, it keeps two. */
+/** Returns one directive for each line. The parser reads some text twice, such as `(` before an arrow function, and then records two. */
 function directivesByLine(file: TS.SourceFile): Map<number, CommentDirective> {
   return new Map(directivesOf(file).map((one) => [lineOf(file, one.range.end), one]));
 }

@@ -1,8 +1,8 @@
 import type * as TS from "typescript";
 
-/** TypeScript, as ts-patch hands it over. */
+/** TypeScript as ts-patch passes it to plugins. */
 export type Compiler = typeof TS & {
   readonly originalCreateProgram?: typeof TS.createProgram;
-  /** TypeScript's own, which its declarations leave out. */
+  /** An internal function of TypeScript that its declarations omit. */
   getEmitModuleKind(options: TS.CompilerOptions): TS.ModuleKind;
 };

@@ -3,8 +3,8 @@ import { importedModule, RUNTIME } from "../../read/imports";
 import { isOwnImport, type WovenFile } from "./woven-files";
 
 /**
- * The declarations of a woven file without the import that it gained: with that in scope, the compiler writes
- * `lockweave.HeldLock` where it writes `import("lockweave").HeldLock` for the file on disk.
+ * Removes the import that the weave added from the declarations of a woven file. With that import in scope, the compiler writes
+ * `lockweave.HeldLock` instead of `import("lockweave").HeldLock`.
  */
 export function withoutRuntime(
   ts: typeof TS,
@@ -21,11 +21,11 @@ export function withoutRuntime(
     const argument = factory.createLiteralTypeNode(factory.createStringLiteral(module));
     const { typeArguments } = node;
     const isTypeOf = ts.isTypeQueryNode(node);
-    return factory.createImportTypeNode(argument, undefined, behindFirst(name), typeArguments, isTypeOf);
+    return factory.createImportTypeNode(argument, undefined, withoutFirst(name), typeArguments, isTypeOf);
   };
-  const behindFirst = (name: TS.EntityName): TS.EntityName | undefined => {
+  const withoutFirst = (name: TS.EntityName): TS.EntityName | undefined => {
     if (ts.isIdentifier(name)) return undefined;
-    const left = behindFirst(name.left);
+    const left = withoutFirst(name.left);
     return left === undefined ? name.right : factory.createQualifiedName(left, name.right);
   };
   const visit = (node: TS.Node): TS.Node => {
@@ -46,7 +46,7 @@ function firstOf(ts: typeof TS, name: TS.EntityName): string {
   return ts.isIdentifier(name) ? name.text : firstOf(ts, name.left);
 }
 
-/** By what name the compiler calls our module: by that by which the file imports it. */
+/** Returns the specifier that the compiler uses for our module: the one by which the file imports it. */
 function moduleIn(ts: typeof TS, { statements }: TS.SourceFile): string {
   const modules = statements.map((statement) => importedModule(ts, statement));
   return modules.find((module) => module === MODULE || module === RUNTIME) ?? MODULE;

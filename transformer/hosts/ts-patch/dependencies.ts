@@ -10,10 +10,10 @@ import { withPaths } from "./by-paths";
 import { importOf, ownSources, resolvedFile, type ProgramInternals } from "./imports";
 import { internals } from "./woven-files";
 
-// What is compiled apart from this program, and taken in by its declarations, was woven by its own build or not at
-// all: an error at the import that takes in what is not. What it takes in by its sources is emitted by nobody.
+// A dependency that the program imports through declarations was compiled by another build, with the weave or without it. Without it, these
+// functions report an error at the import. If the program imports sources of a package, no build emits them.
 
-/** What comes from elsewhere than from referenced projects. */
+/** Reports dependencies without locks, except for those of referenced projects. */
 export function unlockedDependencies(ts: typeof TS, program: TS.Program): PlacedProblem[] {
   return program.getSourceFiles().flatMap((declarations) => {
     if (!declarations.isDeclarationFile || program.isSourceFileDefaultLibrary(declarations)) return [];
@@ -24,8 +24,8 @@ export function unlockedDependencies(ts: typeof TS, program: TS.Program): Placed
 }
 
 /**
- * What referenced projects were built to: all that is tagged in their sources, whether this program takes in its
- * declarations or those of what calls it.
+ * Reports the output of referenced projects without locks. That covers every tag in their sources, even if the program only imports
+ * declarations of their callers.
  */
 export function unlockedReferences(ts: typeof TS, program: TS.Program): PlacedProblem[] {
   return referencesOf(program).flatMap((reference) => {
@@ -46,7 +46,7 @@ export function unlockedReferences(ts: typeof TS, program: TS.Program): PlacedPr
   });
 }
 
-/** The declarations of a referenced project that the program takes in: first those of one of its sources. */
+/** Returns the declarations of a referenced project that the program imports, starting with those of this source. */
 function takenFrom(
   program: TS.Program,
   reference: TS.ResolvedProjectReference,
@@ -60,21 +60,21 @@ function takenFrom(
 
 // ---- sources of linked packages -------------------------------------------------------------------------
 
-/** The sources that the program takes in from packages, for its own project to emit. */
+/** Returns the sources of packages that the program imports, and that only their own project emits. */
 export function linkedSources(program: TS.Program): TS.SourceFile[] {
   return program
     .getSourceFiles()
     .filter((file) => !file.isDeclarationFile && program.isSourceFileFromExternalLibrary(file));
 }
 
-/** Where it emits none, a bundler or a loader makes the code, with a plugin of its own. */
+/** Whether the build emits code. Otherwise, a bundler or a loader creates the code, with its own plugin. */
 export function emitsCode({ noEmit = false, emitDeclarationOnly = false }: TS.CompilerOptions): boolean {
   return !noEmit && !emitDeclarationOnly;
 }
 
 /**
- * Tags in what a package hands out: sources as they are, or what they were built to. Where this build emits nothing, a bundler
- * or a loader weaves those of linked packages, and those of installed ones nobody does.
+ * Reports tags in code that a package exposes without locks: its sources, or the output that was built from them. If this build emits
+ * nothing, a bundler or a loader weaves linked packages. Nothing weaves installed ones, so these are still reported.
  */
 export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boolean): PlacedProblem[] {
   const ofPackages = linkedSources(program).map((file) => ({
@@ -82,7 +82,7 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
     source: file.fileName,
     isBuiltApart: false,
   }));
-  // Of these the program takes in the declarations, and Node whatever their package hands out.
+  // The program imports the declarations of these, and Node loads what their package exposes.
   const ofReferences = (emits ? referencesOf(program) : []).flatMap((reference) =>
     reference.commandLine.fileNames.filter(isTypeScript).flatMap((source) => {
       const [file] = takenFrom(
@@ -113,7 +113,10 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
   return emits ? [...unlocked, ...unlockedIfPaths(ts, program), ...unlockedScripts(ts, program)] : unlocked;
 }
 
-/** Tags in JavaScript that the program's own files import, and which it does not emit: it is copied to the output, without locks. */
+/**
+ * Reports tags in JavaScript that the program's own files import but the program does not emit. Such a file is copied to the output,
+ * without locks.
+ */
 function unlockedScripts(ts: typeof TS, program: TS.Program): PlacedProblem[] {
   return ownSources(program).flatMap((file) =>
     (file.imports ?? []).flatMap((specifier) => {
@@ -121,26 +124,29 @@ function unlockedScripts(ts: typeof TS, program: TS.Program): PlacedProblem[] {
       const script = name.replace(/\.d\.([cm]?)ts$/, ".$1js");
       if (!/\.[cm]?jsx?$/.test(script) || isInstalled(script) || !isLoaded(ts)(specifier)) return [];
       const { tags = [] } = unlockedOf(ts, tagsInFile(ts, script), script) ?? {};
-      if (tags.length === 0 || isToldOf(ts, program, program.getSourceFile(name))) return [];
+      if (tags.length === 0 || isCoveredElsewhere(ts, program, program.getSourceFile(name))) return [];
       return importProblem("scriptAside", takenBy(specifier, file), tags, script);
     }),
   );
 }
 
-/** See {@link unlockedByPaths}. */
+/** Reports unlocked imports through `paths`. See {@link unlockedByPaths}. */
 function unlockedIfPaths(ts: typeof TS, program: TS.Program): PlacedProblem[] {
   const project = withPaths(program);
   return project === undefined ? [] : unlockedByPaths(ts, project);
 }
 
-/** What is emitted is woven, and what referenced projects make or declarations show is told of already. */
-function isToldOf(ts: typeof TS, program: TS.Program, file: TS.SourceFile | undefined): boolean {
+/**
+ * Whether another check covers the file. Emitted files are woven, and the output of referenced projects and unlocked declarations are
+ * reported elsewhere.
+ */
+function isCoveredElsewhere(ts: typeof TS, program: TS.Program, file: TS.SourceFile | undefined): boolean {
   if (file === undefined) return false;
   if (!file.isDeclarationFile || referenceOf(program, file) !== undefined) return true;
   return unlockedIn(ts, file) !== undefined;
 }
 
-// ---- where it comes in ----------------------------------------------------------------------------------
+// ---- position of the import -----------------------------------------------------------------------------
 
 function placed(
   program: TS.Program,
@@ -154,7 +160,7 @@ function placedAt({ file, at }: Taken, { tags, javaScript }: Unlocked): PlacedPr
   return { file, problem: problem("unlockedDependency", at, namesOf(tags), basename(javaScript)) };
 }
 
-/** Which referenced project makes the file. */
+/** Returns the referenced project that emits the file. */
 function referenceOf(
   program: TS.Program,
   file: TS.SourceFile,
@@ -162,7 +168,7 @@ function referenceOf(
   return (program as unknown as ProgramInternals).getRedirectFromOutput(internals(file).resolvedPath);
 }
 
-/** All referenced projects, of references too, once each. */
+/** Returns all referenced projects once each, including indirect references. */
 function referencesOf(program: TS.Program): TS.ResolvedProjectReference[] {
   const found = new Set<TS.ResolvedProjectReference>();
   const add = (references: readonly (TS.ResolvedProjectReference | undefined)[] = []): void => {

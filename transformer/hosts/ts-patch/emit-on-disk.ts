@@ -5,7 +5,7 @@ import type { Source } from "../../text/source-map";
 import { correctSourceMaps } from "./source-maps";
 import { internals, isOwnImport, type WovenFile, type WovenFiles } from "./woven-files";
 
-/** What is emitted from woven files speaks of the files on disk. */
+/** Makes the output of woven files refer to the files on disk. */
 export function emitOnDisk(
   ts: typeof TS,
   program: TS.Program,
@@ -42,7 +42,7 @@ export function emitOnDisk(
       onlyDeclarations,
       {
         ...transformers,
-        before: [() => (file) => raiseImport(ts, file, fileOf(file)), ...(transformers?.before ?? [])],
+        before: [() => (file) => moveImportUp(ts, file, fileOf(file)), ...(transformers?.before ?? [])],
         afterDeclarations: [
           (context) => (declarations) => {
             if (ts.isBundle(declarations)) return declarations;
@@ -61,8 +61,10 @@ export function emitOnDisk(
   };
 }
 
-/** In a file without imports, the weave puts its own at the end of the text: see {@link importRuntime}. */
-function raiseImport(ts: typeof TS, file: TS.SourceFile, woven: WovenFile | undefined): TS.SourceFile {
+/**
+ * Moves the runtime's import to the top. In a file without imports, the weave puts it at the end of the text: see {@link importRuntime}.
+ */
+function moveImportUp(ts: typeof TS, file: TS.SourceFile, woven: WovenFile | undefined): TS.SourceFile {
   const last = file.statements.at(-1);
   if (last === undefined || woven === undefined || !isOwnImport(ts, last, woven)) return file;
   const others = file.statements.slice(0, -1);
@@ -70,11 +72,11 @@ function raiseImport(ts: typeof TS, file: TS.SourceFile, woven: WovenFile | unde
     (statement) => !ts.isExpressionStatement(statement) || !ts.isStringLiteral(statement.expression),
   );
   const at = directives === -1 ? others.length : directives;
-  const raised = ts.factory.createNodeArray([...others.slice(0, at), last, ...others.slice(at)]);
-  return ts.factory.updateSourceFile(file, ts.setTextRange(raised, file.statements));
+  const moved = ts.factory.createNodeArray([...others.slice(0, at), last, ...others.slice(at)]);
+  return ts.factory.updateSourceFile(file, ts.setTextRange(moved, file.statements));
 }
 
-/** What is written before the first import came to stand before the runtime's: there it belongs to the first again. */
+/** Restores the comment above the first import. The weave inserted the runtime's import between the two. */
 function keepFirstComment(
   ts: typeof TS,
   declarations: TS.SourceFile,

@@ -2,12 +2,12 @@ import type * as TS from "typescript";
 import { RUNTIME } from "../../read/imports";
 import { isOwnImport, type WovenFile } from "./woven-files";
 
-// A compiler takes over the make-up of an older program only while every file imports what it did. With the import that
-// a woven file gained, all that all files import would be gone through once more in each build, and twice in each rebuild
-// of a watch. So that import is left out of the compiler's list where the program has the runtime already, as every
-// application has that says where its locks live; what it leads to is told where types are looked up.
+// A compiler reuses the structure of an older program only while every file has the same imports. With the import that the weave adds, the
+// compiler would resolve all imports of all files once more in each build, and twice in each rebuild of a watch. So this import is hidden
+// from the compiler's list if the program already contains the runtime, as in every application that calls `configure()`. When types are
+// looked up, the program still resolves the import.
 
-/** TypeScript's own, which its declarations leave out. */
+/** An internal method of TypeScript that its declarations omit. */
 interface ProgramInternals {
   getResolvedModule?(
     file: TS.SourceFile,
@@ -16,16 +16,16 @@ interface ProgramInternals {
   ): TS.ResolvedModuleWithFailedLookupLocations | undefined;
 }
 
-interface LeftOut {
+interface HiddenImport {
   readonly mode: TS.ResolutionMode;
   readonly resolution: TS.ResolvedModuleWithFailedLookupLocations;
 }
 
-/** By the file that is compiled. */
-const leftOutOf = new WeakMap<TS.SourceFile, LeftOut>();
+/** The hidden import of each compiled file. */
+const hiddenImports = new WeakMap<TS.SourceFile, HiddenImport>();
 
-/** Leaves out the imports of files that are to be compiled, as soon as the compiler lists them. */
-export function leavingOut(
+/** Returns a function that hides the import in a compiled file, as soon as the compiler lists its imports. */
+export function importHider(
   ts: typeof TS,
   program: TS.Program,
   host: TS.CompilerHost,
@@ -34,7 +34,7 @@ export function leavingOut(
   const options = program.getCompilerOptions();
   const canonical = (name: string): string => host.getCanonicalFileName(name);
   const cache = ts.createModuleResolutionCache(program.getCurrentDirectory(), canonical, options);
-  const lookUp = (compiled: TS.SourceFile, specifier: TS.StringLiteralLike): LeftOut | undefined => {
+  const lookUp = (compiled: TS.SourceFile, specifier: TS.StringLiteralLike): HiddenImport | undefined => {
     const mode = program.getModeForUsageLocation(compiled, specifier);
     const { fileName } = compiled;
     const resolution = ts.resolveModuleName(RUNTIME, fileName, options, host, cache, undefined, mode);
@@ -45,34 +45,34 @@ export function leavingOut(
     const specifier = own && specifierOf(ts, own);
     if (specifier === undefined) return;
     const set = (imports: readonly TS.Node[]): void => {
-      const leftOut = lookUp(compiled, specifier);
-      if (leftOut !== undefined) leftOutOf.set(compiled, leftOut);
-      const value = leftOut === undefined ? imports : imports.filter((node) => node !== specifier);
+      const hidden = lookUp(compiled, specifier);
+      if (hidden !== undefined) hiddenImports.set(compiled, hidden);
+      const value = hidden === undefined ? imports : imports.filter((node) => node !== specifier);
       Object.defineProperty(compiled, "imports", { value, writable: true, enumerable: true });
     };
     Object.defineProperty(compiled, "imports", { get: () => undefined, set, configurable: true });
   };
 }
 
-/** Whether the file can be compiled in the program: one that was made for another may have left out too much. */
+/** Whether the file is complete in this program. A file that was compiled for another program may hide an import that this one needs. */
 export function isCompleteIn(program: TS.Program, compiled: TS.SourceFile): boolean {
-  const leftOut = leftOutOf.get(compiled);
-  return leftOut === undefined || isIn(program, leftOut.resolution);
+  const hidden = hiddenImports.get(compiled);
+  return hidden === undefined || isIn(program, hidden.resolution);
 }
 
-/** Tells the program what the imports lead to that were left out of its files. */
-export function tellLeftOut(program: TS.Program): void {
+/** Makes the program resolve the hidden imports. */
+export function resolveHiddenImports(program: TS.Program): void {
   const internals = program as ProgramInternals;
   const { getResolvedModule } = internals;
   if (getResolvedModule === undefined) return;
   internals.getResolvedModule = (file, name, mode) => {
-    const leftOut = name === RUNTIME ? leftOutOf.get(file) : undefined;
-    const told = leftOut?.mode === mode ? leftOut?.resolution : undefined;
-    return getResolvedModule(file, name, mode) ?? told;
+    const hidden = name === RUNTIME ? hiddenImports.get(file) : undefined;
+    const resolution = hidden?.mode === mode ? hidden?.resolution : undefined;
+    return getResolvedModule(file, name, mode) ?? resolution;
   };
 }
 
-function isIn(program: TS.Program, { resolvedModule }: LeftOut["resolution"]): boolean {
+function isIn(program: TS.Program, { resolvedModule }: HiddenImport["resolution"]): boolean {
   return resolvedModule !== undefined && program.getSourceFile(resolvedModule.resolvedFileName) !== undefined;
 }
 

@@ -2,9 +2,9 @@ import type * as TS from "typescript";
 import { takenBy, type Taken } from "../../verify/taken";
 import { internals } from "./woven-files";
 
-// By which imports a program takes in its files.
+// Finds the imports through which files become part of a program.
 
-/** TypeScript's own, which its declarations leave out. */
+/** Includes an internal field of TypeScript that its declarations omit. */
 export type ImportingFile = TS.SourceFile & { readonly imports?: readonly TS.StringLiteralLike[] };
 
 export interface ProgramInternals {
@@ -20,7 +20,7 @@ export interface ProgramInternals {
   getRedirectFromOutput(path: string): { readonly resolvedRef: TS.ResolvedProjectReference } | undefined;
 }
 
-/** The source file of the program that the import takes in, or the declarations. */
+/** Returns the file of the program that the import resolves to: a source or declarations. */
 export function resolvedFile(
   program: TS.Program,
   specifier: TS.StringLiteralLike,
@@ -30,14 +30,14 @@ export function resolvedFile(
   return getResolvedModuleFromModuleSpecifier(specifier, file)?.resolvedModule?.resolvedFileName;
 }
 
-/** The files that this build itself compiles. */
+/** Returns the files that this build compiles itself. */
 export function ownSources(program: TS.Program): ImportingFile[] {
   return program
     .getSourceFiles()
     .filter((file) => !file.isDeclarationFile && !program.isSourceFileFromExternalLibrary(file));
 }
 
-/** The import by which the file came in, maybe through others that are not the program's own. */
+/** Returns the import in the program's own files that brought in the file, possibly through files of other packages. */
 export function importOf(
   program: TS.Program,
   taken: TS.SourceFile | undefined,
@@ -46,8 +46,8 @@ export function importOf(
   const { getFileIncludeReasons, getSourceFileByPath } = program as unknown as ProgramInternals;
   const reasons = getFileIncludeReasons();
   const seen = new Set<string>();
-  const waiting = taken === undefined ? [] : [internals(taken).path];
-  for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
+  const queue = taken === undefined ? [] : [internals(taken).path];
+  for (let path = queue.shift(); path !== undefined; path = queue.shift()) {
     if (seen.has(path)) continue;
     seen.add(path);
     for (const { file: importer, index } of reasons.get(path) ?? []) {
@@ -55,7 +55,7 @@ export function importOf(
       if (importer === undefined || file === undefined || index === undefined) continue;
       const specifier = file.imports?.[index];
       if (specifier !== undefined && !counts(specifier)) continue;
-      if (file.isDeclarationFile || program.isSourceFileFromExternalLibrary(file)) waiting.push(importer);
+      if (file.isDeclarationFile || program.isSourceFileFromExternalLibrary(file)) queue.push(importer);
       else if (specifier !== undefined) {
         return takenBy(specifier, file);
       }

@@ -5,8 +5,8 @@ import { ownSources } from "./imports";
 import { internals, ON_DISK } from "./woven-files";
 
 /**
- * The tags on disk that another plugin of the program has left out of the text that it gives to the compiler. Without another plugin, a
- * compiler reads the files themselves.
+ * Returns the tags on disk that another plugin of the program removed from the text that it passes to the compiler. Without another plugin,
+ * a compiler reads the files themselves.
  */
 export function tagsLostByOthers(ts: typeof TS, program: TS.Program): PlacedProblem[] {
   if (!hasOtherPlugins(program.getCompilerOptions())) return [];
@@ -24,7 +24,7 @@ export function tagsLostByOthers(ts: typeof TS, program: TS.Program): PlacedProb
   });
 }
 
-/** One transformer of the program is ours. */
+/** Whether there is a program transformer besides ours. */
 function hasOtherPlugins({ plugins }: TS.CompilerOptions): boolean {
   const transformers = Array.isArray(plugins) ? (plugins as { readonly transformProgram?: boolean }[]) : [];
   return transformers.filter(({ transformProgram }) => transformProgram === true).length > 1;

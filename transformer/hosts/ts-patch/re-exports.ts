@@ -1,7 +1,7 @@
 import type * as TS from "typescript";
 import { mayImportOurs, ownExportsOf, type HandedOn, type OwnExports } from "../../read/lockweave-calls";
 
-/** TypeScript's own, which its declarations leave out. */
+/** An internal method of TypeScript that its declarations omit. */
 interface ProgramInternals {
   getResolvedModuleFromModuleSpecifier(
     specifier: TS.StringLiteralLike,
@@ -9,12 +9,12 @@ interface ProgramInternals {
   ): { readonly resolvedModule?: { readonly resolvedFileName: string } } | undefined;
 }
 
-/** The modules of the program that a file imports, by their specifiers. */
+/** The modules of the program that a file imports, by specifier. */
 type Imports = ReadonlyMap<string, TS.SourceFile>;
 
 /**
- * What other modules of the program hand on of ours to a file: barrels, and barrels of barrels. Most programs have
- * none, and then nothing is looked up.
+ * Finds what other modules of the program re-export from Lockweave to a file, including barrels of barrels. Most programs have no barrels,
+ * and then nothing is looked up.
  */
 export function handedOnIn(
   ts: typeof TS,
@@ -33,7 +33,7 @@ export function handedOnIn(
   };
 }
 
-/** From the barrels upwards: whoever imports a module is looked at again when more is known of that module. */
+/** Computes the re-exports, starting from the barrels. When the exports of a module grow, its importers are processed again. */
 function exportsOfOurs(
   ts: typeof TS,
   barrels: readonly TS.SourceFile[],
@@ -48,13 +48,13 @@ function exportsOfOurs(
     }
   }
   const exported = new Map<TS.SourceFile, OwnExports>();
-  const waiting = new Set(barrels);
-  for (const file of waiting) {
-    waiting.delete(file);
+  const queue = new Set(barrels);
+  for (const file of queue) {
+    queue.delete(file);
     const found = ownExportsOf(ts, file, handedOnBy(imports.get(file), exported));
     if (found.size === (exported.get(file)?.size ?? 0)) continue;
     exported.set(file, found);
-    for (const importer of importers.get(file) ?? []) waiting.add(importer);
+    for (const importer of importers.get(file) ?? []) queue.add(importer);
   }
   return exported;
 }

@@ -7,8 +7,8 @@ import { wovenFiles, type WovenFile } from "./woven-files";
 import type { Compiler } from "./compiler";
 
 /**
- * Makes a program that was not woven throw before it emits a file with a tag: its code would run without its locks.
- * Declarations have no code, so they are emitted.
+ * Makes a program that was not woven throw before it emits a file with a tag, because its code would run without its locks. Declarations
+ * contain no code, so they are emitted.
  */
 export function refuseToEmit(
   ts: Compiler,
@@ -18,7 +18,7 @@ export function refuseToEmit(
 ): void {
   const { emit } = program;
   program.emit = (target, writeFile, cancellationToken, onlyDeclarations, ...rest) => {
-    // TypeScript itself also passes numbers here, and 0 is "only JavaScript".
+    // TypeScript itself also passes numbers here, where 0 means "only JavaScript".
     const isForCode = emitsCode(program.getCompilerOptions()) && !onlyDeclarations;
     const unlocked = isForCode ? taggedFiles(ts, program, defaults, target) : [];
     if (unlocked.length > 0) throw new Error(refusal(ts, program, unlocked, caller));
@@ -51,10 +51,10 @@ function refusal(
     ),
     ...diagnostics.map((found) => diagnosticOf(ts, found, onDisk)),
   ]);
-  const said = ts.formatDiagnostics(refused, {
+  const text = ts.formatDiagnostics(refused, {
     getCanonicalFileName: (name) => name,
     getCurrentDirectory: () => program.getCurrentDirectory(),
     getNewLine: () => "\n",
   });
-  return said.trimEnd();
+  return text.trimEnd();
 }

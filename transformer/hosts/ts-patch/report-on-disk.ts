@@ -4,16 +4,16 @@ import type { Problem } from "../../text/problems";
 import type { Span } from "../../text/span";
 import type { PlacedProblem } from "../../verify/project";
 import { isOfTag, type Woven } from "../../weave/weave";
-import { obeyDirectives, obeyInProgram } from "./comment-directives";
+import { applyDirectives, applyDirectivesInProgram } from "./comment-directives";
 import { internals, ON_DISK, type WovenFile, type WovenFiles } from "./woven-files";
 
-/** A file that does not parse, and a parameter that is declared again: one error is enough. */
+/** The compiler reports these itself: a file that does not parse, and a parameter that is declared twice. One error is enough. */
 export const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
 
 /**
- * Diagnostics of woven files speak of the file on disk, and ours are among them.
+ * Makes diagnostics of woven files refer to the file on disk, and adds our own.
  *
- * @param fileProblems problems to report with the errors of their files, also if a file is not woven
+ * @param fileProblems problems to report with the errors of their files, even if a file is not woven
  */
 export function reportOnDisk(
   ts: typeof TS,
@@ -41,21 +41,21 @@ export function reportOnDisk(
   const wrap = (
     name: string,
     added: (sourceFile: TS.SourceFile | undefined) => TS.Diagnostic[],
-    obey = obeyDirectives,
+    apply = applyDirectives,
   ): void => {
     const original = methods[name];
     if (original === undefined) return;
     methods[name] = (sourceFile, ...rest) => [
-      ...obey(original(sourceFile, ...rest), files, (diagnostic) => toDisk(diagnostic, files)),
+      ...apply(original(sourceFile, ...rest), files, (diagnostic) => toDisk(diagnostic, files)),
       ...added(sourceFile),
     ];
   };
-  // Where no types are checked, incremental builds do not ask for semantic errors.
+  // Without type checks, incremental builds do not request semantic errors.
   const { noCheck = false } = program.getCompilerOptions();
   wrap("getSyntacticDiagnostics", noCheck ? ours : () => []);
   wrap("getSemanticDiagnostics", noCheck ? () => [] : ours);
-  wrap("getBindAndCheckDiagnostics", noCheck ? () => [] : ours); // What other incremental builds ask for instead.
-  wrap("getProgramDiagnostics", () => [], obeyInProgram); // And this, for what is wrong with the program's make-up.
+  wrap("getBindAndCheckDiagnostics", noCheck ? () => [] : ours); // Other incremental builds request these instead.
+  wrap("getProgramDiagnostics", () => [], applyDirectivesInProgram); // And these, for errors in the program's structure.
   wrap("getDeclarationDiagnostics", () => []);
   wrap("getOptionsDiagnostics", () =>
     projectProblems.map(({ file, problem }) => diagnosticOf(ts, problem, file)),
@@ -71,7 +71,7 @@ export function reportOnDisk(
       : getSourceFileByPath(path);
 }
 
-/** The diagnostic, led back to the file on disk. */
+/** Maps the diagnostic to the file on disk. */
 export function toDisk<D extends TS.DiagnosticRelatedInformation>(diagnostic: D, files: WovenFiles): D {
   const file = diagnostic.file && files.get(internals(diagnostic.file).path);
   const isMapped = file === undefined || diagnostic.file === file.onDisk;
@@ -82,7 +82,7 @@ export function toDisk<D extends TS.DiagnosticRelatedInformation>(diagnostic: D,
   return {
     ...diagnostic,
     ...inside?.message,
-    ...(span && file && cured(diagnostic, span, file)),
+    ...(span && file && withAdvice(diagnostic, span, file)),
     ...(span && placed(inside?.at ?? span, file)),
     ...(relatedInformation && {
       relatedInformation: relatedInformation.map((related) => toDisk(related, files)),
@@ -96,7 +96,7 @@ function placed({ start, end }: Span, file: WovenFile | undefined): Partial<TS.D
 
 const NOT_ASSIGNABLE = 2322;
 
-/** That a function has the wrong type, said of what it returns: see {@link NamedExpression}. */
+/** Replaces an error about the type of a function by the error about its return value. See {@link NamedExpression}. */
 function insideExpression(
   { code, messageText }: TS.DiagnosticRelatedInformation,
   { start, end }: Span,
@@ -109,20 +109,20 @@ function insideExpression(
   return { at: named.value, message: { messageText: inner } };
 }
 
-/** With what to do about it, where the compiler cannot know. */
-function cured(
+/** Adds advice that the compiler cannot give. */
+function withAdvice(
   { category, code, messageText }: TS.DiagnosticRelatedInformation,
   { start }: Span,
   { woven, onDisk }: WovenFile,
 ): Partial<Pick<TS.Diagnostic, "messageText">> {
-  const said = typeof messageText === "string" ? { category, code, messageText } : messageText;
-  const cure = typeCure(`TS${code}`, said.messageText);
-  if (cure === undefined || !isOfTag(woven.sites, onDisk.text, start)) return {};
-  const { next = [] } = said as Partial<TS.DiagnosticMessageChain>;
-  return { messageText: { ...said, next: [...next, { category, code, messageText: cure }] } };
+  const chain = typeof messageText === "string" ? { category, code, messageText } : messageText;
+  const advice = typeCure(`TS${code}`, chain.messageText);
+  if (advice === undefined || !isOfTag(woven.sites, onDisk.text, start)) return {};
+  const { next = [] } = chain as Partial<TS.DiagnosticMessageChain>;
+  return { messageText: { ...chain, next: [...next, { category, code, messageText: advice }] } };
 }
 
-/** TypeScript prints codes as `TS` and a number: ours stay clear of its own. */
+/** Returns the numeric code. TypeScript prints it after `TS`, so ours are outside of TypeScript's own range. */
 export function numberOf(code: string): number {
   return 900_000 + Number(code.slice("LW".length));
 }

@@ -1,10 +1,7 @@
 import type * as TS from "typescript";
 import { mapToDisk, type Source } from "../../text/source-map";
 
-/**
- * The output of a compiler that was given woven text, with its source maps, in files of their own or inline,
- * led on to the text on disk. Everything else is returned as it is.
- */
+/** Maps the source maps of compiled woven text, in separate files or inline, to the text on disk. Returns all other output unchanged. */
 export function correctSourceMaps(
   fileName: string,
   output: string,
@@ -16,8 +13,8 @@ export function correctSourceMaps(
 }
 
 /**
- * One output nearly always has one source; the sources of a bundle are told apart by the ends of their paths. From where
- * on these are written is for all the same, so where several end so, the shortest is meant.
+ * Finds a source by its name in a source map. An output nearly always has one source. The sources of a bundle are matched by the ends of
+ * their paths. All of them are relative to the same directory, so if several match, the shortest path is the right one.
  */
 function sourceNamed(
   name: string,

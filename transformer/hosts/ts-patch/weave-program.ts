@@ -4,7 +4,7 @@ import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
 import { OPTION_READERS, readDefaults } from "../../read/options";
 import { wovenMark } from "../../read/woven-mark";
-import { takeDirectives } from "./comment-directives";
+import { replaceDirectives } from "./comment-directives";
 import type { PlacedProblem } from "../../verify/project";
 import { analysisOf } from "./analysis";
 import { callerOf } from "./caller";
@@ -12,7 +12,7 @@ import type { Compiler } from "./compiler";
 import { emitsCode, unlockedDependencies, unlockedReferences, unlockedSources } from "./dependencies";
 import { emitOnDisk } from "./emit-on-disk";
 import { tagsLostByOthers } from "./lost-tags";
-import { isCompleteIn, leavingOut, tellLeftOut } from "./hidden-imports";
+import { isCompleteIn, importHider, resolveHiddenImports } from "./hidden-imports";
 import { refuseToEmit } from "./refuse-emit";
 import { diagnosticOf, numberOf, reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";
@@ -21,21 +21,21 @@ import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-
 export interface PluginConfig {
   readonly transform?: string;
   readonly transformProgram?: boolean;
-  /** For all tags of the project that do not say otherwise, in the words of the tag. */
+  /** The defaults for tags that do not set these options. They have the same names and values as in a tag. */
   readonly defaults?: Readonly<Record<string, unknown>>;
-  /** Whether what the tagged functions do to each other is told with the errors of the build. */
+  /** Whether the build reports how the tagged functions affect each other. */
   readonly analyze?: boolean;
-  /** The TypeScript that `lockweave build` and `lockweave check` work with: a package, or a path. */
+  /** The TypeScript for `lockweave build` and `lockweave check`, as a package name or a path. */
   readonly typescript?: string;
 }
 
-/** Compilers that ask for the errors of each file that they run, and not for those of the program. */
+/** The compilers that request the errors of each file that they run, and not those of the program. */
 const ASKS_FOR_FILES: ReadonlySet<string> = new Set(["ts-jest", "ts-node"]);
 
 /**
- * A ts-patch program transformer. A compiler gets a program with the woven text in the place of each tagged file, before
- * anything is bound or checked: so the checker sees real code, and every error, position and source map is led back to
- * the file on disk. Every other caller gets the program as it is, and an error if it emits a tagged file.
+ * A program transformer for ts-patch. A compiler gets a program with woven text in place of each tagged file, before anything is bound or
+ * checked. So the checker sees real code, and every error, position, and source map is mapped to the file on disk. Every other caller gets
+ * the original program, and an error if it emits a tagged file.
  */
 export function weaveProgram(
   program: TS.Program,
@@ -43,31 +43,35 @@ export function weaveProgram(
   config: PluginConfig,
   extras: { readonly ts: Compiler },
 ): TS.Program {
-  if (config.transformProgram !== true) end();
+  if (config.transformProgram !== true) stopBuild();
   const { isCompiler, name } = callerOf(extras.ts, host, weaveProgram);
   if (!isCompiler) {
     refuseToEmit(extras.ts, program, readDefaults(config.defaults ?? {}).defaults, name);
     return program;
   }
-  const { woven, files, doubts } = wovenProgram(
+  const { woven, files, likelyMistakes } = wovenProgram(
     program,
     host,
     config,
     extras,
     ASKS_FOR_FILES.has(name ?? ""),
   );
-  warn(extras.ts, program, files, doubts);
+  warn(extras.ts, program, files, likelyMistakes);
   return woven;
 }
 
-/** The same for a caller that compiles, without a word about what is likely to be a mistake. */
+/** Weaves the program of a caller that compiles, and returns its likely mistakes instead of printing them. */
 export function wovenProgram(
   program: TS.Program,
   host: TS.CompilerHost | undefined,
   config: PluginConfig,
   extras: { readonly ts: Compiler },
   asksForFiles = false,
-): { readonly woven: TS.Program; readonly files: WovenFiles; readonly doubts: readonly PlacedProblem[] } {
+): {
+  readonly woven: TS.Program;
+  readonly files: WovenFiles;
+  readonly likelyMistakes: readonly PlacedProblem[];
+} {
   const { ts } = extras;
   const { defaults, problems } = readDefaults(ownDefaults(config));
   const files = wovenFiles(ts, program, defaults);
@@ -87,7 +91,7 @@ export function wovenProgram(
   const ofFiles = [...tagsLostByOthers(ts, program), ...(asksForFiles ? unlocked : [])];
   reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked, ...certain], ofFiles);
   emitOnDisk(ts, woven, original, files);
-  return { woven, files, doubts: findings.filter(({ isCertain }) => !isCertain) };
+  return { woven, files, likelyMistakes: findings.filter(({ isCertain }) => !isCertain) };
 }
 
 const NOT_OF_THE_PROGRAM = problem(
@@ -96,32 +100,40 @@ const NOT_OF_THE_PROGRAM = problem(
   'lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
 );
 
-/** Where it is started from a command line, nobody is there to catch an error: it would be told with a stack trace. */
+/** Matches a compiler's command line. There, no caller would catch an error, and Node would print it with a stack trace. */
 const COMMANDS = /(?:^|[\\/])(?:tsc|tspc)(?:\.js)?$/;
 
-/** Taken for a transformer of single files, we are called without `extras` when it is emitted, and nothing may be: it would be unlocked. */
-function end(): never {
+/**
+ * Stops a build that treats the plugin as a transformer of single files. It then calls the plugin without `extras` while it emits, and
+ * everything that it emits would be unlocked.
+ */
+function stopBuild(): never {
   const { code, message } = NOT_OF_THE_PROGRAM;
   if (!COMMANDS.test(process.argv[1] ?? "")) throw new Error(message);
   process.stdout.write(`error TS${numberOf(code)}: ${code}: ${message}\n`);
   process.exit(1);
 }
 
-/** The texts of the files of which it was told: whoever makes another program of them has heard it. */
+/** The texts of the files whose warnings were printed. Another program with the same texts does not repeat them. */
 const warned = new Map<string, string>();
 
-/** To the error stream: to the compiler, each diagnostic that it is given is a failure. */
-function warn(ts: Compiler, program: TS.Program, files: WovenFiles, doubts: readonly PlacedProblem[]): void {
+/** Prints warnings to the error stream, because a compiler counts each diagnostic as a failure. */
+function warn(
+  ts: Compiler,
+  program: TS.Program,
+  files: WovenFiles,
+  likelyMistakes: readonly PlacedProblem[],
+): void {
   const ofFiles = [...files.values()].flatMap(({ woven: { warnings }, onDisk }) => {
     if (warned.get(onDisk.fileName) === onDisk.text) return [];
     warned.set(onDisk.fileName, onDisk.text);
-    return warnings.map((doubt) => diagnosticOf(ts, doubt, onDisk, ts.DiagnosticCategory.Warning));
+    return warnings.map((mistake) => diagnosticOf(ts, mistake, onDisk, ts.DiagnosticCategory.Warning));
   });
-  const ofProgram = doubts.flatMap(({ problem: doubt, file }) => {
-    const said = JSON.stringify([file?.fileName, doubt]);
-    if (warned.has(said)) return [];
-    warned.set(said, "");
-    return [diagnosticOf(ts, doubt, file, ts.DiagnosticCategory.Warning)];
+  const ofProgram = likelyMistakes.flatMap(({ problem: mistake, file }) => {
+    const identity = JSON.stringify([file?.fileName, mistake]);
+    if (warned.has(identity)) return [];
+    warned.set(identity, "");
+    return [diagnosticOf(ts, mistake, file, ts.DiagnosticCategory.Warning)];
   });
   const found = [...ofFiles, ...ofProgram];
   if (found.length === 0) return;
@@ -135,7 +147,7 @@ function warn(ts: Compiler, program: TS.Program, files: WovenFiles, doubts: read
 
 const OPTIONS: readonly string[] = ["analyze", "defaults"];
 
-/** ts-patch's own: not ours to judge. */
+/** The options of ts-patch itself, which are not checked here. */
 const TS_PATCH_OPTIONS: ReadonlySet<string> = new Set([
   "transform",
   "transformProgram",
@@ -172,7 +184,7 @@ function unknownOptions(config: PluginConfig): Problem[] {
   return messages.map((message) => problem("badPluginOption", { start: 0, end: 0 }, message));
 }
 
-/** The same program over the woven files. Everything else is taken over from the first one. */
+/** Creates the same program with the woven files. Everything else is reused from the original one. */
 export function createAgain(
   ts: Compiler,
   program: TS.Program,
@@ -182,7 +194,7 @@ export function createAgain(
 ): TS.Program {
   const options = program.getCompilerOptions();
   const projectReferences = program.getProjectReferences();
-  const leaveOutImport = leavingOut(ts, program, original);
+  const hideImport = importHider(ts, program, original);
   const getSourceFile = (
     fileName: string,
     settings: TS.ScriptTarget | TS.CreateSourceFileOptions,
@@ -195,7 +207,7 @@ export function createAgain(
     if (file === undefined) return internals(found).redirectInfo?.unredirected ?? found;
     if (file.compiled === undefined || !isCompleteIn(program, file.compiled)) {
       file.compiled = compile(ts, found, file, settings);
-      leaveOutImport(file.compiled, file);
+      hideImport(file.compiled, file);
     }
     return file.compiled;
   };
@@ -212,7 +224,7 @@ export function createAgain(
     configFileParsingDiagnostics: program.getConfigFileParsingDiagnostics(),
     ...(projectReferences === undefined ? {} : { projectReferences }),
   });
-  tellLeftOut(woven);
+  resolveHiddenImports(woven);
   return woven;
 }
 
@@ -224,17 +236,17 @@ function compile(
 ): TS.SourceFile {
   const compiled = ts.createSourceFile(fileName, woven.code, settings);
   internals(compiled).version = version;
-  takeDirectives(compiled);
+  replaceDirectives(compiled);
   breakLines(ts, compiled);
   return compiled;
 }
 
-/** The weave keeps to the lines that are there; the emitted code has lines of its own. */
+/** Puts the statements of woven bodies on lines of their own in the output. The weave itself adds no lines. */
 function breakLines(ts: typeof TS, file: TS.SourceFile): void {
   const isWoven = wovenMark(ts, file);
   const opened = [...file.text.matchAll(/\.open\(/g)].map(({ index }) => index);
   const visit = (node: TS.Node): void => {
-    // Few nodes of a file are around what was woven, and the first build runs this while it is still cold.
+    // Only few nodes contain woven code, and the first build runs this before it is optimized.
     if (!opened.some((at) => node.pos <= at && at < node.end)) return;
     const { body } = node as { body?: TS.ConciseBody & { multiLine?: boolean } };
     if (ts.isFunctionLike(node) && body !== undefined && isWoven(body)) body.multiLine = true;

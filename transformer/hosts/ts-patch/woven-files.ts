@@ -11,24 +11,24 @@ import { mayNeedWeave, weave, type WeaveOptions, type Woven } from "../../weave/
 
 export interface WovenFile {
   readonly woven: Woven;
-  /** Tells builds of other code, other defaults or another weaver apart: see {@link versionOf}. */
+  /** A version that depends on the code, the defaults, and the version of Lockweave: see {@link versionOf}. */
   readonly version: string;
-  /** What diagnostics point at: the file on disk, under a path by which it is known again. */
+  /** The file to which diagnostics point: the file on disk, under a path that identifies it. */
   readonly onDisk: TS.SourceFile;
-  /** The file that is compiled. */
+  /** The file that the compiler compiles. */
   compiled: TS.SourceFile | undefined;
 }
 
-/** By the path of the file. */
+/** The woven files by path. */
 export type WovenFiles = ReadonlyMap<string, WovenFile>;
 
-/** TypeScript's own: a `@ts-ignore` or `@ts-expect-error`. */
+/** A `@ts-ignore` or `@ts-expect-error`, in TypeScript's internal format. */
 export interface CommentDirective {
   readonly range: TS.TextRange;
   readonly type: number;
 }
 
-/** TypeScript's own fields, which its declarations leave out. */
+/** Internal fields of TypeScript that its declarations omit. */
 export interface Internals {
   readonly path: string;
   readonly resolvedPath: string;
@@ -43,7 +43,7 @@ interface ProgramInternals {
 
 export const internals = (file: TS.SourceFile): Internals => file as unknown as Internals;
 
-/** Whether the statement is the import of the runtime that the weave put into the file. */
+/** Whether the statement is the runtime import that the weave added to the file. */
 export function isOwnImport(
   ts: typeof TS,
   statement: TS.Statement,
@@ -52,20 +52,20 @@ export function isOwnImport(
   return namespace !== undefined && runtimeNames(ts, statement).includes(namespace);
 }
 
-/** The files of one watch run are woven once for each change. */
+/** Caches woven files, so that a watch weaves a file once for each change. */
 const cache = new WeakMap<TS.SourceFile, { file: WovenFile | undefined; madeFor: string }>();
 
-/** The same of the one look at all others, which a watch would take at each change. */
-const unconcerned = new WeakSet<TS.SourceFile>();
+/** Caches the files that need no weave, so that a watch does not search them at each change. */
+const withoutWeave = new WeakSet<TS.SourceFile>();
 
-function isConcerned(file: TS.SourceFile): boolean {
-  if (unconcerned.has(file)) return false;
+function needsWeave(file: TS.SourceFile): boolean {
+  if (withoutWeave.has(file)) return false;
   if (mayNeedWeave(file.text)) return true;
-  unconcerned.add(file);
+  withoutWeave.add(file);
   return false;
 }
 
-/** The files of the program that have something to weave. */
+/** Returns the files of the program that have something to weave. */
 export function wovenFiles(ts: Compiler, program: TS.Program, defaults: Defaults): WovenFiles {
   const files = new Map<string, WovenFile>();
   const salt = JSON.stringify([packageVersion(), [...defaults]]);
@@ -73,12 +73,12 @@ export function wovenFiles(ts: Compiler, program: TS.Program, defaults: Defaults
   for (const sourceFile of program.getSourceFiles()) {
     if (sourceFile.isDeclarationFile) continue;
     const handedOn = handedOnTo(sourceFile);
-    if (handedOn === undefined && !isConcerned(sourceFile)) continue;
-    if (program.isSourceFileFromExternalLibrary(sourceFile)) continue; // Its own project emits it, and weaves it.
+    if (handedOn === undefined && !needsWeave(sourceFile)) continue;
+    if (program.isSourceFileFromExternalLibrary(sourceFile)) continue; // Its own project emits and weaves it.
     const module = formatOf(ts, program, sourceFile);
     const madeFor = `${module} ${salt}`;
     let cached = cache.get(sourceFile);
-    // What another module hands on may change while this file does not.
+    // The re-exports of another module may change while this file does not.
     if (cached?.madeFor !== madeFor || handedOn !== undefined) {
       const options = { ts, module, defaults, sourceFile, ...(handedOn && { handedOn }) };
       cached = { file: wovenFile(sourceFile, options, salt), madeFor };
@@ -89,7 +89,7 @@ export function wovenFiles(ts: Compiler, program: TS.Program, defaults: Defaults
   return files;
 }
 
-/** The same of one file alone, without what other modules hand on. */
+/** Weaves one file alone, without the re-exports of other modules. */
 export function wovenAlone(
   ts: Compiler,
   program: TS.Program,
@@ -108,8 +108,8 @@ function wovenFile(sourceFile: TS.SourceFile, options: WeaveOptions, salt: strin
 }
 
 /**
- * A build info that plain `tsc` left behind must not pass for a woven build: the version that incremental
- * builds compare covers the woven text, the weaver and the defaults.
+ * Returns the version that incremental builds compare. It covers the woven text, the version of Lockweave, and the defaults, so a build
+ * info of plain `tsc` never passes for a woven build.
  */
 function versionOf(code: string, salt: string): string {
   return createHash("sha256").update(salt).update(code).digest("hex");
@@ -119,12 +119,15 @@ export function packageVersion(): string {
   return (require("lockweave/package.json") as { version: string }).version;
 }
 
-/** As the compiler will emit the file: not the project alone decides, but also `.mts`, `.cts` and package.json. */
+/**
+ * Returns the module format in which the compiler will emit the file. That depends on the project, on `.mts` and `.cts`, and on
+ * package.json.
+ */
 function formatOf(ts: Compiler, program: TS.Program, file: TS.SourceFile): ModuleFormat {
   const { CommonJS, AMD, UMD, ES2015, ESNext } = ts.ModuleKind;
   const options = program.getCompilerOptions();
   const project = ts.getEmitModuleKind(options);
-  if (project >= ES2015 && project <= ESNext) return "esm"; // No `import x = require()`, not even in `.cts`.
+  if (project >= ES2015 && project <= ESNext) return "esm"; // `import x = require()` is not possible here, not even in `.cts`.
   const { getEmitModuleFormatOfFile } = program as TS.Program & ProgramInternals;
   const isAsWritten = project === ts.ModuleKind.Preserve && moduleSyntax(ts, file) === "commonjs";
   const emitted = getEmitModuleFormatOfFile(file);
@@ -135,7 +138,7 @@ function formatOf(ts: Compiler, program: TS.Program, file: TS.SourceFile): Modul
 }
 
 /**
- * Ends the path by which a build info knows the file on disk. TypeScript stores the diagnostics of an
- * incremental build by path, and looks that path up when it shows them again in the next build.
+ * The suffix of the path that identifies a file on disk in a build info. TypeScript stores the diagnostics of an incremental build by path,
+ * and looks up that path to show them in the next build.
  */
 export const ON_DISK = ".lockweave-on-disk";

@@ -8,18 +8,22 @@ const MOST_LINES = 500;
 const LONGEST_LINE = 200;
 
 interface Line {
-  /** By what tells them apart. */
+  /** The segments that have not ended, by hold or waiter. */
   readonly open: Map<string, Segment>;
   readonly ended: Segment[];
 }
 
-/** What looks have seen in the last hour. It is bounded: of very many locks, those are forgotten that nobody waits for. */
+/** Records what snapshots saw in the last hour. Its size is bounded. With too many locks, it first forgets those without waiters. */
 export class History {
-  /** By key and minute. */
+  /** The most waiters by key and minute. */
   readonly #heat = new Map<string, Map<number, number>>();
   readonly #lines = new Map<string, Line>();
 
-  /** @param at when the look was, in milliseconds since 1970 */
+  /**
+   * Adds a snapshot.
+   *
+   * @param at the time of the snapshot in milliseconds since 1970
+   */
   add(locks: readonly LockRow[], at: number): void {
     const minute = Math.floor(at / MINUTE_MS);
     for (const { key, waiting } of locks) if (waiting > 0) this.#heatUp(key, minute, waiting);
@@ -30,7 +34,7 @@ export class History {
     this.#forget(at);
   }
 
-  /** The most contended first. */
+  /** Returns the locks with the most waiters, the most contended first. */
   heat(most: number, at: number): readonly HeatRow[] {
     const last = Math.floor(at / MINUTE_MS);
     return [...this.#heat]
@@ -44,7 +48,7 @@ export class History {
       .map(({ row }) => row);
   }
 
-  /** Who held the lock and who waited for it, in the order in which they began. */
+  /** Returns the holds and waits of a lock, ordered by their start. */
   line(key: string): readonly Segment[] {
     const line = this.#lines.get(key);
     if (line === undefined) return [];
@@ -78,9 +82,9 @@ export class History {
       line.ended.push({ ...segment, to: at });
     }
     for (const [id, segment] of now) {
-      // Who he is, may be known by now; since when, is not to move.
+      // The process may have become known in the meantime. The start must not move.
       const before = line.open.get(id);
-      // What is left of a revoked hold does not say whose it was.
+      // The value of a revoked hold no longer identifies its process.
       const who = typeof segment.who === "string" ? (before?.who ?? segment.who) : segment.who;
       line.open.set(id, { ...segment, who, from: before?.from ?? segment.from });
     }
@@ -116,16 +120,16 @@ function segmentsOf({ holders, waiters }: LockRow, at: number): [id: string, Seg
   return [
     ...holders.map((holder): [string, Segment] => [
       `holds ${holdId(holder)}`,
-      { what: "holds", who: holder.process ?? holder.storeValue, ...begun(holder, at) },
+      { what: "holds", who: holder.process ?? holder.storeValue, ...startOf(holder, at) },
     ]),
     ...waiters.map((waiter): [string, Segment] => [
       `waits ${waiter.number}`,
-      { what: "waits", who: waiter, ...begun(waiter, at) },
+      { what: "waits", who: waiter, ...startOf(waiter, at) },
     ]),
   ];
 }
 
-function begun({ site, forMs = 0 }: Announcement, at: number): Pick<Segment, "site" | "from"> {
+function startOf({ site, forMs = 0 }: Announcement, at: number): Pick<Segment, "site" | "from"> {
   return site === undefined ? { from: at - forMs } : { site, from: at - forMs };
 }
 

@@ -1,55 +1,55 @@
 import { randomUUID } from "node:crypto";
 import type { Deployment } from "../deployment";
-import { LockScanner, type SeenLock, type SurveyOptions } from "../lock-scanner";
+import { LockScanner, type SeenLock, type ScanOptions } from "../lock-scanner";
 import { CHANGED_MEANWHILE, nothingToTake, take, takenText, takeQuestion } from "../take";
 import type { Question } from "./state";
 
-interface Asked {
+interface PendingRelease {
   readonly seen: SeenLock;
   readonly now: boolean;
   readonly until: number;
 }
 
-const ANSWERED_WITHIN_MS = 60_000;
+const ANSWER_TIMEOUT_MS = 60_000;
 
-/** Takes locks after a second question. An answer counts once, and only for what was shown with the question. */
+/** Releases locks by force after a second question. Each answer counts once, and only for the hold that the question showed. */
 export class Releases {
-  readonly #home: Deployment;
-  readonly #options: SurveyOptions;
-  readonly #asked = new Map<string, Asked>();
-  /** One at a time: the runtime has one configuration. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #deployment: Deployment;
+  readonly #options: ScanOptions;
+  readonly #pending = new Map<string, PendingRelease>();
+  /** Releases run one at a time, because the runtime has only one configuration. */
+  #lastRelease: Promise<unknown> = Promise.resolve();
 
-  constructor(home: Deployment, options: SurveyOptions) {
-    this.#home = home;
+  constructor(deployment: Deployment, options: ScanOptions) {
+    this.#deployment = deployment;
     this.#options = options;
   }
 
-  /** Returns the question, or why there is nothing to take. */
+  /** Returns the question, or why nothing can be released. */
   async ask(key: string, now: boolean): Promise<Question | string> {
-    const seen = await new LockScanner(this.#options).lookAtOne(this.#home, key);
+    const seen = await new LockScanner(this.#options).lookAtOne(this.#deployment, key);
     const nothing = nothingToTake(key, seen, now);
     if (seen === undefined || nothing !== undefined) return nothing ?? "";
     const time = performance.now();
-    for (const [id, { until }] of this.#asked) if (until < time) this.#asked.delete(id);
+    for (const [id, { until }] of this.#pending) if (until < time) this.#pending.delete(id);
     const confirmation = randomUUID();
-    this.#asked.set(confirmation, { seen, now, until: time + ANSWERED_WITHIN_MS });
+    this.#pending.set(confirmation, { seen, now, until: time + ANSWER_TIMEOUT_MS });
     return { question: takeQuestion(now), confirmation, lock: seen.row };
   }
 
   /** Acts on the answer, and returns what happened. */
   async confirm(confirmation: string): Promise<string> {
-    const asked = this.#asked.get(confirmation);
-    this.#asked.delete(confirmation);
-    if (asked === undefined || asked.until < performance.now())
+    const pending = this.#pending.get(confirmation);
+    this.#pending.delete(confirmation);
+    if (pending === undefined || pending.until < performance.now())
       return "Nothing was changed: that question was never asked, or more than a minute ago.";
-    const done = this.#last.then(() => this.#take(asked));
-    this.#last = done.catch(() => {});
+    const done = this.#lastRelease.then(() => this.#take(pending));
+    this.#lastRelease = done.catch(() => {});
     return await done;
   }
 
-  async #take({ seen, now }: Asked): Promise<string> {
-    const isTaken = await take(this.#home, this.#options.prefix, seen, now);
+  async #take({ seen, now }: PendingRelease): Promise<string> {
+    const isTaken = await take(this.#deployment, this.#options.prefix, seen, now);
     return isTaken ? takenText(seen.row, now) : CHANGED_MEANWHILE;
   }
 }

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { AddressInfo } from "node:net";
 import { UsageError } from "../../../verify/usage-error";
-import { reasonOf } from "../errors";
+import { errorMessage } from "../errors";
 import { Guard } from "./guard";
 import type { Releases } from "./releases";
 import type { State } from "./state";
@@ -28,19 +28,24 @@ const HEADERS = {
 
 const LONGEST_BODY = 100_000;
 
-/** What the page asks for. */
+/** Provides the data for the requests of the page. */
 export interface Answers {
-  /** @param lock the key of one that is shown by itself */
+  /**
+   * Returns the current state.
+   *
+   * @param find a part of the keys to show
+   * @param lock the key of the lock that is shown in detail
+   */
   state(find: string, lock: string | undefined): State;
   readonly releases: Releases;
 }
 
 /**
- * Serves the page and what it asks for, on loopback only.
+ * Serves the page and its requests, on loopback only.
  *
- * @param port 0: any that is free
- * @returns the page's address, with the token behind the `#`, where no server and no log sees it
- * @throws {UsageError} when the port is taken
+ * @param port 0 means any free port
+ * @returns the page's address. The token follows the `#`, so it appears in no request and no log.
+ * @throws {UsageError} if the port is in use
  */
 export async function serve(
   answers: Answers,
@@ -52,15 +57,16 @@ export async function serve(
   );
   const server = createServer((request, response) => {
     void answer(request, response).catch((error: unknown) => {
-      const said = reasonOf(error);
+      const message = errorMessage(error);
       if (response.headersSent) response.destroy();
-      else send(response, 500, { error: said });
+      else send(response, 500, { error: message });
     });
   });
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const { port: own } = server.address() as AddressInfo;
-    if (!guard.isOwn(request, own)) return send(response, 403, { error: "This is not for pages elsewhere." });
-    const { pathname, searchParams } = new URL(request.url ?? "/", `http://127.0.0.1:${own}`);
+    const { port: ownPort } = server.address() as AddressInfo;
+    if (!guard.isOwn(request, ownPort))
+      return send(response, 403, { error: "This is not for pages elsewhere." });
+    const { pathname, searchParams } = new URL(request.url ?? "/", `http://127.0.0.1:${ownPort}`);
     const what = `${request.method ?? ""} ${pathname}`;
     const file = request.method === "GET" ? files.get(pathname) : undefined;
     if (file !== undefined) {
@@ -81,8 +87,8 @@ export async function serve(
     if (what === "POST /confirm" && typeof confirmation === "string")
       return send(response, 200, { said: await answers.releases.confirm(confirmation) });
     if (what === "POST /release" && typeof key === "string") {
-      const asked = await answers.releases.ask(key, now === true);
-      return send(response, 200, typeof asked === "string" ? { said: asked } : asked);
+      const reply = await answers.releases.ask(key, now === true);
+      return send(response, 200, typeof reply === "string" ? { said: reply } : reply);
     }
     send(response, 400, { error: "Expected a JSON object with a key, or a confirmation." });
   };
@@ -92,8 +98,8 @@ export async function serve(
   } catch (error) {
     throw new UsageError(`The page cannot be served: ${(error as Error).message}.`);
   }
-  const { port: own } = server.address() as AddressInfo;
-  return { server, url: `http://127.0.0.1:${own}/#token=${guard.token}` };
+  const { port: ownPort } = server.address() as AddressInfo;
+  return { server, url: `http://127.0.0.1:${ownPort}/#token=${guard.token}` };
 }
 
 function send(response: ServerResponse, status: number, value: object): void {
@@ -102,7 +108,7 @@ function send(response: ServerResponse, status: number, value: object): void {
     .end(JSON.stringify(value));
 }
 
-/** What is no JSON object, or too long, is one with nothing in it. */
+/** Reads the JSON object of a request. Returns an empty object if the body is not a JSON object or is too long. */
 async function bodyOf(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
   let text = "";
   for await (const chunk of request.setEncoding("utf8")) {

@@ -1,47 +1,47 @@
 import type { LockRow, Snapshot, Process } from "../snapshot";
 
-// What the page is told. All times are in milliseconds since 1970, by the clock of the machine where `ui` runs.
+// The data that the server sends to the page. All times are in milliseconds since 1970, on the clock of the machine where `ui` runs.
 
-/** Of one lock that was waited for, how many waited at most in each minute, the last minute at the end. */
+/** The most waiters of one lock in each minute. The latest minute is last. */
 export interface HeatRow {
   readonly key: string;
   readonly cells: readonly number[];
 }
 
-/** A time in which somebody held a lock, or waited for it, as far as looks saw it. */
+/** A period in which a process held a lock or waited for it, as far as the snapshots show. */
 export interface Segment {
   readonly what: "holds" | "waits";
-  /** Of somebody else's hold, what it wrote. */
+  /** The process, or the value in the store if Lockweave did not write it. */
   readonly who: Process | string;
   readonly site?: string;
   readonly from: number;
-  /** Not there while it lasts. */
+  /** `undefined` until the period ends. */
   readonly to?: number;
 }
 
 export interface State {
-  /** Of the last look. */
+  /** The time of the last snapshot. */
   readonly at: number;
-  /** Since when it looks. */
+  /** The time of the first snapshot. */
   readonly since: number;
-  /** Without passwords. */
+  /** The addresses of the servers without passwords. */
   readonly servers: readonly string[];
-  /** Why the last look failed. */
+  /** Why the last snapshot failed. */
   readonly trouble?: string;
   readonly look?: Omit<Snapshot, "locks">;
-  /** How many locks there are, and how many of them are held, and waited for. */
+  /** The number of all locks, of held locks, and of waiters. */
   readonly count: { readonly locks: number; readonly held: number; readonly waiting: number };
-  /** Those that were asked for, the most contended first. */
+  /** The locks that match the search, the most contended first. */
   readonly locks: readonly LockRow[];
-  /** How many more there are of those that were asked for. */
+  /** The number of further locks that match the search. */
   readonly more: number;
   readonly heat: readonly HeatRow[];
-  /** Of the lock that is shown by itself. */
+  /** The history of the lock that is shown in detail. */
   readonly line?: readonly Segment[];
   readonly lock?: LockRow;
 }
 
-/** What is asked before a lock is taken from who holds it, to be answered with the same `confirmation`. */
+/** The question before a lock is released by force. The answer must repeat its `confirmation`. */
 export interface Question {
   readonly question: string;
   readonly confirmation: string;

@@ -2,63 +2,63 @@ import { once } from "node:events";
 import { print, safe } from "../../printer";
 import { openHome } from "../deployment";
 import type { Snapshot } from "../snapshot";
-import { looks } from "../looks";
-import { LockScanner, type SurveyOptions } from "../lock-scanner";
+import { snapshots } from "../looks";
+import { LockScanner, type ScanOptions } from "../lock-scanner";
 import { History } from "./history";
 import { Releases } from "./releases";
 import { serve } from "./server";
 import type { State } from "./state";
 
-const LOOKS_EVERY_MS = 500;
+const SNAPSHOT_EVERY_MS = 500;
 const MOST_LOCKS = 200;
 const MOST_HEAT_ROWS = 25;
 
 /**
- * Shows who holds what, who waits, and what was in the last hour, in a browser of this machine, until it is ended.
+ * Shows holders, waiters, and the last hour in a browser on this machine, until the process ends.
  *
- * @param port 0: any that is free
- * @throws {UsageError} when the server cannot be looked at, or the port is taken
+ * @param port 0 means any free port
+ * @throws {UsageError} if the servers cannot be read, or the port is in use
  */
-export async function ui(urls: readonly string[], options: SurveyOptions, port: number): Promise<number> {
-  const home = await openHome(urls);
+export async function ui(urls: readonly string[], options: ScanOptions, port: number): Promise<number> {
+  const deployment = await openHome(urls);
   const history = new History();
   const since = Date.now();
   let at = since;
-  let look: Snapshot | undefined;
+  let snapshot: Snapshot | undefined;
   let trouble: string | undefined;
   const state = (find: string, lock: string | undefined): State => {
-    const locks = look?.locks ?? [];
-    const wanted = locks.filter(({ key }) => key.toLowerCase().includes(find.toLowerCase()));
-    const shown = lock === undefined ? undefined : locks.find(({ key }) => key === lock);
+    const locks = snapshot?.locks ?? [];
+    const matching = locks.filter(({ key }) => key.toLowerCase().includes(find.toLowerCase()));
+    const selected = lock === undefined ? undefined : locks.find(({ key }) => key === lock);
     return {
       at,
       since,
-      servers: home.names,
+      servers: deployment.names,
       ...(trouble !== undefined && { trouble }),
-      ...(look && { look: costOf(look) }),
+      ...(snapshot && { look: costOf(snapshot) }),
       count: {
         locks: locks.length,
         held: locks.filter(({ state: is }) => is === "held").length,
         waiting: locks.reduce((all, { waiting }) => all + waiting, 0),
       },
-      locks: wanted.slice(0, MOST_LOCKS),
-      more: Math.max(0, wanted.length - MOST_LOCKS),
+      locks: matching.slice(0, MOST_LOCKS),
+      more: Math.max(0, matching.length - MOST_LOCKS),
       heat: history.heat(MOST_HEAT_ROWS, at),
       ...(lock !== undefined && { line: history.line(lock) }),
-      ...(shown && { lock: shown }),
+      ...(selected && { lock: selected }),
     };
   };
   const watch = async (): Promise<void> => {
-    for await (const seen of looks(new LockScanner(options), home, LOOKS_EVERY_MS)) {
+    for await (const seen of snapshots(new LockScanner(options), deployment, SNAPSHOT_EVERY_MS)) {
       at = Date.now();
       trouble = "trouble" in seen ? seen.trouble : undefined;
       if ("trouble" in seen) continue;
-      look = seen.look;
-      history.add(look.locks, at);
+      snapshot = seen.snapshot;
+      history.add(snapshot.locks, at);
     }
   };
   try {
-    const { server, url } = await serve({ state, releases: new Releases(home, options) }, port);
+    const { server, url } = await serve({ state, releases: new Releases(deployment, options) }, port);
     print(
       safe`Open ${url}`,
       safe`Whoever has this address can read the locks, and take them. Ctrl-C ends it.`,
@@ -66,11 +66,11 @@ export async function ui(urls: readonly string[], options: SurveyOptions, port: 
     await Promise.race([watch(), once(server, "close")]);
     return 0;
   } finally {
-    home.close();
+    deployment.close();
   }
 }
 
-function costOf(look: Snapshot): NonNullable<State["look"]> {
-  const { keys, scanned, isWhole, leftOut, masters, unanswered, commands, tookMs } = look;
+function costOf(snapshot: Snapshot): NonNullable<State["look"]> {
+  const { keys, scanned, isWhole, leftOut, masters, unanswered, commands, tookMs } = snapshot;
   return { keys, scanned, isWhole, leftOut, masters, unanswered, commands, tookMs };
 }

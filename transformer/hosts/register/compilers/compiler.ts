@@ -1,17 +1,17 @@
 import type { WovenFile } from "../../one-file/weaver";
 import type { Format } from "../format";
 
-/** What makes JavaScript of a tagged file: what does so of all others in this process. */
+/** The compiler that turns a tagged file into JavaScript. It is the same one that compiles all other files of this process. */
 export interface Compiler {
-  /** How it runs ES modules of packages that do not say what they are. */
+  /** The format in which it runs ES module syntax in packages that do not declare a type. */
   readonly formatOfModules: Format;
   compile(file: WovenFile, path: string, format: Format): Compiled;
 }
 
-/** What Node is to run. */
+/** The code that Node runs. */
 export interface Compiled {
-  /** As Node calls it: `module`, or `module-typescript` of what Node is to strip of its types. */
+  /** Node's name for the format: `module`, or `module-typescript` if Node strips the types. */
   readonly format: string;
-  /** With its source map, which leads to the file on disk. */
+  /** The code with a source map that leads to the file on disk. */
   readonly source: string;
 }

@@ -4,7 +4,7 @@ import { inlineMap } from "../../../text/source-map";
 import { fileError } from "../../one-file/file-error";
 import type { Compiler } from "./compiler";
 
-/** Node's own type stripping, which puts blanks in the places of types: so what it leaves stands where it stood. */
+/** Node's own type stripping. It replaces types by blanks, so the positions of the remaining code do not change. */
 export const byNode: Compiler = {
   formatOfModules: "module",
   compile({ code, map }, path, format) {
@@ -12,21 +12,21 @@ export const byNode: Compiler = {
     const source = code + comment;
     if (!/tsx?$/.test(path)) return { format, source };
     if ("deno" in process.versions && !path.endsWith("x")) {
-      // Deno runs what a hook returns, and does not strip its types.
+      // Deno runs the result of a hook as it is, without stripping its types.
       return { format, source: stripTypeScriptTypes(code) + comment };
     }
-    if (path.endsWith("x")) throw fileError(`${cannotRun(path)}.`); // What no Node does.
+    if (path.endsWith("x")) throw fileError(`${cannotRun(path)}.`); // No version of Node runs TSX.
     if (!stripsTypes()) throw fileError(`${cannotRun(path)}, or with Node 22.18 or later.`);
     return { format: `${format}-typescript`, source };
   },
 };
 
 function cannotRun(path: string): string {
-  const words = path.endsWith("x") ? "TypeScript that may have JSX" : "TypeScript";
-  return `Node ${process.versions.node} cannot run ${path}, which is ${words}: run it with tsx, \`node --import tsx --import lockweave/register\``;
+  const kind = path.endsWith("x") ? "TypeScript that may have JSX" : "TypeScript";
+  return `Node ${process.versions.node} cannot run ${path}, which is ${kind}: run it with tsx, \`node --import tsx --import lockweave/register\``;
 }
 
-/** Only Deno calls it. Node 20 does not have it. */
+/** Only Deno reaches this call. Node 20 does not have the function. */
 function stripTypeScriptTypes(code: string): string {
   return (module as unknown as { stripTypeScriptTypes(code: string): string }).stripTypeScriptTypes(code);
 }

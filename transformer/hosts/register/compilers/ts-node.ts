@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { mapToDisk } from "../../../text/source-map";
 import type { Compiler } from "./compiler";
 
-/** ts-node as it is registered in this thread. */
+/** The ts-node that is registered in this thread. */
 interface TsNode {
   compile(code: string, path: string): string;
   ignored(path: string): boolean;
@@ -20,7 +20,7 @@ function compilerOf(service: TsNode): Compiler {
     formatOfModules: "commonjs",
     compile({ code, source }, path, format) {
       const output = mapToDisk(path, service.compile(code, path), () => source);
-      tellStackTraces(path, output);
+      correctStackTraces(path, output);
       return { format, source: output };
     },
   };
@@ -28,8 +28,8 @@ function compilerOf(service: TsNode): Compiler {
 
 const outputs = new Map<string, string>();
 
-/** ts-node maps stack traces itself, by what it has compiled: by maps that lead to the woven text. */
-function tellStackTraces(path: string, output: string): void {
+/** Makes stack traces lead to the files on disk. ts-node maps them by its own output, whose source maps lead to the woven text. */
+function correctStackTraces(path: string, output: string): void {
   if (outputs.size === 0) {
     const tsNode =
       Object.keys(require.cache).find((file) => /[\\/]ts-node[\\/]dist[\\/]/.test(file)) ?? __filename;

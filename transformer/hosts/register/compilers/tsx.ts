@@ -5,7 +5,7 @@ import { mapToDisk } from "../../../text/source-map";
 import { tsconfigFor } from "../tsconfig";
 import type { Compiler } from "./compiler";
 
-/** esbuild, as far as tsx compiles with it. */
+/** The part of esbuild's API that tsx uses to compile. */
 interface Esbuild {
   transformSync(code: string, options: object): { readonly code: string };
 }
@@ -20,14 +20,14 @@ export function registeredTsx(): Compiler | undefined {
 }
 
 /**
- * A file of tsx's, by its path or its URL. It is registered by an argument of Node's, and leaves no other sign in each
- * thread but that it is loaded.
+ * Returns a file of tsx, as a path or a URL. tsx is registered through an argument of Node, and inside a thread, only its loaded files
+ * reveal it.
  */
 function tsxFile(): string | undefined {
   const { NODE_OPTIONS = "" } = process.env;
-  const words = [...process.execArgv, ...NODE_OPTIONS.split(/\s+/), ...Object.keys(require.cache)];
-  for (const word of words) {
-    const value = word.replace(/^--[\w-]+=/, "");
+  const candidates = [...process.execArgv, ...NODE_OPTIONS.split(/\s+/), ...Object.keys(require.cache)];
+  for (const candidate of candidates) {
+    const value = candidate.replace(/^--[\w-]+=/, "");
     if (/^tsx(?:\/|$)/.test(value)) return createRequire(`${process.cwd()}/`).resolve("tsx/package.json");
     if (/[\\/]tsx[\\/]dist[\\/]/.test(value)) return value;
   }
@@ -39,7 +39,7 @@ function compilerOf(esbuild: Esbuild): Compiler {
     formatOfModules: "commonjs",
     compile({ code, source }, path, format) {
       const url = pathToFileURL(path).href;
-      const made = esbuild.transformSync(code, {
+      const output = esbuild.transformSync(code, {
         format: format === "module" ? "esm" : "cjs",
         loader: extname(path).replace(/^\.[cm]?/, ""),
         platform: "node",
@@ -50,7 +50,7 @@ function compilerOf(esbuild: Esbuild): Compiler {
         tsconfigRaw: tsconfigFor(path).content,
         define: format === "module" ? {} : { "import.meta.url": JSON.stringify(url) },
       });
-      return { format, source: mapToDisk(path, made.code, () => source) };
+      return { format, source: mapToDisk(path, output.code, () => source) };
     },
   };
 }

@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 const CELL = 10;
 const STEPS = 5;
 
-/** How many waited at most, by lock and minute: the darker, the more. */
+/** Shows the most waiters of each lock in each minute. A darker cell means more waiters. */
 export function showHeat(body: Element, rows: readonly HeatRow[], at: number): void {
   const most = Math.max(1, ...rows.flatMap(({ cells }) => cells));
   show(body, new Map(rows.map((row) => [row.key, rowOf(row, most, at)])));

@@ -4,7 +4,7 @@ import { few, longest } from "../../words";
 import { element, show } from "./dom";
 import { holderText, processText, timeText } from "./words";
 
-/** The locks, the most contended first. */
+/** Shows the locks, the most contended first. */
 export function showLocks(body: Element, locks: readonly LockRow[]): void {
   show(body, new Map(locks.map((lock) => [lock.key, rowOf(lock)])));
 }
@@ -49,7 +49,7 @@ export function withSite(text: string, { site }: Announcement): string {
   return site === undefined ? text : `${text} · ${onOneLine(site)}`;
 }
 
-/** Until the first of them expires, unless it is renewed. */
+/** Returns the time until the first hold expires, unless it is renewed. */
 export function leftText(holders: readonly HolderRow[]): string {
   return holders.length === 0 ? "–" : timeText(Math.min(...holders.map(({ leftMs }) => leftMs)));
 }

@@ -14,8 +14,8 @@ const ASKED_EVERY_MS = 500;
 const find = byId("find", HTMLInputElement);
 const span = byId("span", HTMLSelectElement);
 
-/** The one that is shown by itself: it stands in the address, so that it can be kept and gone back to. */
-function keyShown(): string | undefined {
+/** Returns the key of the lock that is shown in detail. It is part of the address, so that bookmarks and the back button work. */
+function shownKey(): string | undefined {
   return new URLSearchParams(location.hash.slice(1)).get("lock") ?? undefined;
 }
 
@@ -51,7 +51,7 @@ function costText(look: NonNullable<State["look"]>): string {
 }
 
 function showLock({ at, lock, line = [] }: State): void {
-  const key = keyShown();
+  const key = shownKey();
   hide("lock", key === undefined);
   if (key === undefined) return;
   text("lock-key", onOneLine(key));
@@ -68,8 +68,8 @@ function showLock({ at, lock, line = [] }: State): void {
 
 function stateText({ state, holders, waiting, seenForMs, masters }: LockRow): string {
   const by = holders.map((holder) => {
-    const lasting = holder.forMs === undefined ? "" : ` for ${timeText(holder.forMs)}`;
-    return `${withSite(holderText(holder), holder)}${lasting}`;
+    const duration = holder.forMs === undefined ? "" : ` for ${timeText(holder.forMs)}`;
+    return `${withSite(holderText(holder), holder)}${duration}`;
   });
   const parts = [
     by.length === 0 ? state : `held by ${by.join(", ")}`,
@@ -82,8 +82,8 @@ function stateText({ state, holders, waiting, seenForMs, masters }: LockRow): st
 }
 
 function text(id: string, value: string): void {
-  const place = byId(id, HTMLElement);
-  if (place.textContent !== value) place.textContent = value;
+  const target = byId(id, HTMLElement);
+  if (target.textContent !== value) target.textContent = value;
 }
 
 function hide(id: string, isHidden: boolean): void {
@@ -96,7 +96,7 @@ async function refresh(): Promise<void> {
   if (isAsking) return;
   isAsking = true;
   try {
-    showState(await askState(find.value, keyShown()));
+    showState(await askState(find.value, shownKey()));
   } catch (error) {
     byId("status", HTMLElement).className = "";
     text("trouble", (error as Error).message);
@@ -106,7 +106,7 @@ async function refresh(): Promise<void> {
 }
 
 takeToken();
-offerRelease(keyShown);
+offerRelease(shownKey);
 find.addEventListener("input", () => void refresh());
 span.addEventListener("change", () => void refresh());
 addEventListener("hashchange", () => {

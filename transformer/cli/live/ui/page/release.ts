@@ -5,21 +5,21 @@ import { askRelease, confirmRelease } from "./requests";
 import { holderText } from "./words";
 
 /**
- * Takes a lock from those who hold it: the first question is which way, the second shows who holds it, and wants its name to be
- * written if a body may be at work under it.
+ * Sets up the buttons that release a lock by force. The user first chooses whether to revoke or to free it. Then a dialog shows the
+ * holders. Freeing a lock under which a body may run requires the user to type its key.
  */
-export function offerRelease(keyShown: () => string | undefined): void {
+export function offerRelease(shownKey: () => string | undefined): void {
   const dialog = byId("release", HTMLDialogElement);
-  const said = byId("release-said", HTMLElement);
+  const status = byId("release-said", HTMLElement);
   const ask = async (now: boolean): Promise<void> => {
-    const key = keyShown();
+    const key = shownKey();
     if (key === undefined) return;
-    said.textContent = "";
+    status.textContent = "";
     try {
       const reply = await askRelease(key, now);
-      if ("said" in reply) said.textContent = reply.said;
+      if ("said" in reply) status.textContent = reply.said;
       else
-        second(
+        showDialog(
           key,
           now,
           reply.question,
@@ -27,24 +27,24 @@ export function offerRelease(keyShown: () => string | undefined): void {
           reply.lock.holders.map((one) => `${withSite(holderText(one), one)}, ${leftText([one])} left`),
         );
     } catch (error) {
-      said.textContent = (error as Error).message;
+      status.textContent = (error as Error).message;
     }
   };
-  const second = (
+  const showDialog = (
     key: string,
     now: boolean,
     question: string,
     confirmation: string,
     holders: readonly string[],
   ): void => {
-    const written = element("input", {
+    const typed = element("input", {
       "aria-label": "The lock's name",
       autocomplete: "off",
       spellcheck: "false",
     });
     const yes = element("button", { type: "submit", class: "danger" }, now ? "Free it at once" : "Revoke it");
     yes.disabled = now;
-    written.addEventListener("input", () => (yes.disabled = written.value !== onOneLine(key)));
+    typed.addEventListener("input", () => (yes.disabled = typed.value !== onOneLine(key)));
     const form = element(
       "form",
       { method: "dialog" },
@@ -56,15 +56,15 @@ export function offerRelease(keyShown: () => string | undefined): void {
             element("ul", {}, ...holders.map((holder) => element("li", {}, holder))),
           ]),
       element("p", { class: "question" }, question),
-      ...(now ? [element("label", {}, "Write its name to go on: ", written)] : []),
+      ...(now ? [element("label", {}, "Write its name to go on: ", typed)] : []),
       element("menu", {}, element("button", { type: "button", value: "no" }, "Leave it"), yes),
     );
     form.querySelector("button[value=no]")?.addEventListener("click", () => dialog.close());
     form.addEventListener("submit", () => {
       if (yes.disabled) return;
       void confirmRelease(confirmation).then(
-        (reply) => void (said.textContent = reply.said),
-        (error: unknown) => void (said.textContent = (error as Error).message),
+        (reply) => void (status.textContent = reply.said),
+        (error: unknown) => void (status.textContent = (error as Error).message),
       );
     });
     dialog.replaceChildren(form);

@@ -2,7 +2,7 @@ import type { Question, State } from "../state";
 
 const STORED_AS = "lockweave token";
 
-/** What stands in the address is kept for this tab, and taken out of the address: it is not to be seen on a screen that is shared. */
+/** Moves the token from the address into this tab's storage. On a shared screen, the address must not reveal it. */
 export function takeToken(): void {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (token === null) return;
@@ -10,7 +10,11 @@ export function takeToken(): void {
   history.replaceState(undefined, "", location.pathname);
 }
 
-/** @throws {Error} with what is to be told */
+/**
+ * Sends a request to the server.
+ *
+ * @throws {Error} with a message for the user
+ */
 async function ask<Reply>(path: string, body?: object): Promise<Reply> {
   const response = await fetch(path, {
     headers: { authorization: `Bearer ${sessionStorage.getItem(STORED_AS) ?? ""}` },

@@ -9,7 +9,7 @@ const TICKS = 5;
 const MOST_ROWS = 40;
 const MOST_WAITS = 50;
 
-/** Who held the lock and who waited for it, one row for each process. */
+/** Shows the holds and waits of a lock, with one row for each process. */
 export function showTimeLine(
   place: Element,
   segments: readonly Segment[],
@@ -64,7 +64,7 @@ function axisOf(from: number, spanMs: number): HTMLTableRowElement {
   );
 }
 
-/** Who waited for whom, the last first. */
+/** Shows who waited for whom, the latest first. */
 export function showWaits(body: Element, segments: readonly Segment[], until: number): void {
   const holds = segments.filter(({ what }) => what === "holds");
   const waits = segments

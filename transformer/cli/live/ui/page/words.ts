@@ -1,7 +1,7 @@
 import { onOneLine } from "../../../escape";
 import type { HolderRow, Process } from "../../snapshot";
 
-/** `worker-3/4711`, as it says of itself, or the number with which its request ids begin. */
+/** Returns the host and the pid that the process announced, such as `worker-3/4711`, or the process number. */
 export function processText({ number, host, pid }: Process): string {
   return host === undefined ? number : `${onOneLine(host)}/${pid ?? "?"}`;
 }
