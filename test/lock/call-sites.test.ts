@@ -3,6 +3,9 @@ import { LockOptionError } from "../../runtime/errors";
 import { oncePerCallSite } from "../../runtime/lock/call-sites";
 import { LOCK_OPTIONS } from "../../runtime/lock/settings";
 
+/** The prototype of all plain objects. */
+const everyPrototype: object = Object.prototype;
+
 /** Counts how often anything is made, and returns the count at that time. */
 function counting(): (options: object, site?: string) => number {
   let count = 0;
@@ -65,14 +68,14 @@ for (const name of [...LOCK_OPTIONS, "signal", "when", "site", "businessFlag", "
     const make = oncePerCallSite(() => "made");
     const others = ["signal", "when", "site", "businessFlag", "each", "key"];
     t.is(make({}, "pay", others).made, "made");
-    Object.defineProperty(Object.prototype, name, { value: 5, configurable: true });
+    Object.defineProperty(everyPrototype, name, { value: 5, configurable: true });
     let thrown: unknown;
     try {
       make({}, "pay", others);
     } catch (error) {
       thrown = error;
     } finally {
-      Reflect.deleteProperty(Object.prototype, name);
+      Reflect.deleteProperty(everyPrototype, name);
     }
     t.true(thrown instanceof LockOptionError);
     t.regex(String(thrown), /Object\.prototype has a property/);

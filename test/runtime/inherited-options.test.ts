@@ -208,10 +208,10 @@ test.serial(
     const within = async (): Promise<number> => (await inspect("LOCK_a")).holders.length;
     t.is(await withLock("LOCK_a", {}, within), 1);
     for (const [name, value] of Object.entries({ when: false, signal: "no signal", lockTime: 7 })) {
-      const call = WAYS["from Object.prototype"]?.({}, name, value, (options) =>
+      const rejected = WAYS["from Object.prototype"]?.({}, name, value, (options) =>
         withLock("LOCK_a", options, () => t.fail("a body ran")).catch((error: unknown) => error),
       );
-      t.true((await call) instanceof LockOptionError, name);
+      t.true((await rejected) instanceof LockOptionError, name);
     }
   },
 );

@@ -269,7 +269,7 @@ const PROBLEMS = {
       "A generator cannot be `reentrant`, because its body cannot become a separate function. Write `reentrant=false`.",
   ],
   readingGenerator: [
-    "LW1314",
+    "LW1315",
     () =>
       "A generator cannot have `mode=read`, because its body cannot become a separate function. Lock the functions that it calls instead.",
   ],

@@ -650,7 +650,7 @@ const VALUES: readonly Row[] = [
   {
     title: "a generator that reads",
     source: `/** @redisLock businessFlag=pay «mode=read» */ export async function* pay() {}`,
-    code: "LW1314",
+    code: "LW1315",
     message:
       "A generator cannot have `mode=read`, because its body cannot become a separate function. Lock the functions that it calls instead.",
   },
