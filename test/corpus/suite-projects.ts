@@ -26,6 +26,9 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({ plugins: [lockweave()], test: { setupFiles: ["./corpus-set-up.mjs"] } });
 `;
 
+/** The published ones extend files that are not in the package. */
+const NO_TSCONFIGS = { "tsconfig.json": "{}", "tsconfig.build.json": "{}", "tsconfig.tests.json": "{}" };
+
 /** The transforms of a Jest configuration, without and with locks. */
 function jestConfigs(
   transformer: unknown,
@@ -55,25 +58,59 @@ const JEST = {
   woven: ["jest", "--config=corpus.woven.json", "--json", "--outputFile={report}"],
 } as const;
 
+/** The packages of atproto, without the set-up file that is not in the package. */
+const ATPROTO_CONFIGS = jestConfigs("@swc/jest", {
+  moduleNameMapper: { "^(\\.\\.?\\/.+)\\.js$": ["$1.ts", "$1.js"] },
+  // These tests of @atproto/crypto read a file that is not in the package.
+  testPathIgnorePatterns: ["/node_modules/", "/signatures\\.test\\.ts$"],
+});
+
+const JEST_WITH_SWC = ["jest@28", "@swc/jest@0.2", "@swc/core@1"];
+
 export const PROJECTS: readonly Project[] = [
   {
     ...packageOf("@atproto/lex-client", "0.0.21"),
     ...VITEST,
     also: ["vitest@4", "@atproto/lex-cbor@0.0.16", "@atproto/lex-builder@0.0.23"],
     sources: "src",
-    files: {
-      "corpus.config.mjs": VITEST_CONFIG,
-      // The published ones extend files that are not in the package.
-      "tsconfig.build.json": "{}",
-      "tsconfig.tests.json": "{}",
-    },
+    files: { "corpus.config.mjs": VITEST_CONFIG, ...NO_TSCONFIGS },
   },
   {
     ...packageOf("@atproto/repo", "0.9.1"),
     ...JEST,
-    also: ["jest@28", "@swc/jest@0.2", "@swc/core@1"],
+    also: JEST_WITH_SWC,
     sources: "src",
     files: jestConfigs("@swc/jest", { moduleNameMapper: { "^(\\.\\.?\\/.+)\\.js$": ["$1.ts", "$1.js"] } }),
+  },
+  {
+    ...packageOf("@atproto/xrpc-server", "0.10.21"),
+    ...JEST,
+    also: [
+      ...JEST_WITH_SWC,
+      "get-port@6",
+      "jose@4",
+      "key-encoder@2",
+      "multiformats@9",
+      "@atproto/crypto@0.4.5",
+      "@atproto/lex@0.0.26",
+      "@atproto/lex-document@0.0.21",
+    ],
+    sources: "src",
+    files: ATPROTO_CONFIGS,
+  },
+  {
+    ...packageOf("@atproto/crypto", "0.4.5"),
+    ...JEST,
+    also: [...JEST_WITH_SWC, "@atproto/common@0.5"],
+    sources: "src",
+    files: ATPROTO_CONFIGS,
+  },
+  {
+    ...packageOf("@atproto/tap", "0.2.11"),
+    ...VITEST,
+    also: ["vitest@4", "express@4"],
+    sources: "src",
+    files: { "corpus.config.mjs": VITEST_CONFIG, ...NO_TSCONFIGS },
   },
   {
     ...packageOf("@apollo/utils.keyvaluecache", "4.0.0"),
