@@ -24,9 +24,11 @@ export function tagAll(
   return { text: tagged, count: places.length };
 }
 
-type AnyFunction = ts.FunctionDeclaration | ts.MethodDeclaration | ts.FunctionExpression | ts.ArrowFunction;
+export type AnyFunction =
+  ts.FunctionDeclaration | ts.MethodDeclaration | ts.FunctionExpression | ts.ArrowFunction;
 
-function isLockable(node: ts.Node): node is AnyFunction {
+/** Tells whether a function can be locked. */
+export function isLockable(node: ts.Node): node is AnyFunction {
   const isFunction =
     ts.isFunctionDeclaration(node) ||
     ts.isMethodDeclaration(node) ||

@@ -1,0 +1,139 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import type { Project } from "./suite-run";
+
+/** A package that ships its sources and its tests. */
+function packageOf(name: string, version: string): Pick<Project, "name" | "version" | "download"> {
+  return {
+    name,
+    version,
+    download(folder) {
+      const pack = ["pack", "--silent", "--pack-destination", folder, `${name}@${version}`];
+      const file = execFileSync("npm", pack, { encoding: "utf8" }).trim();
+      execFileSync("tar", ["xzf", path.join(folder, file), "-C", folder, "--strip-components=1"]);
+      // Some of them are not on npm. `also` names those that the tests need.
+      const manifest = path.join(folder, "package.json");
+      const fields = JSON.parse(readFileSync(manifest, "utf8")) as object;
+      writeFileSync(manifest, JSON.stringify({ ...fields, devDependencies: {} }));
+    },
+  };
+}
+
+const VITEST_CONFIG = `
+import lockweave from "lockweave/vite";
+import { defineConfig } from "vitest/config";
+export default defineConfig({ plugins: [lockweave()], test: { setupFiles: ["./corpus-set-up.mjs"] } });
+`;
+
+/** The published ones extend files that are not in the package. */
+const NO_TSCONFIGS = { "tsconfig.json": "{}", "tsconfig.build.json": "{}", "tsconfig.tests.json": "{}" };
+
+/** The transforms of a Jest configuration, without and with locks. */
+function jestConfigs(
+  transformer: unknown,
+  others: Readonly<Record<string, unknown>>,
+): Record<string, string> {
+  const transform = (value: unknown): object => ({ transform: { "\\.[jt]sx?$": value } });
+  const woven = ["lockweave/jest", { transformer }];
+  return {
+    "corpus.control.json": JSON.stringify({ ...others, ...transform(transformer) }),
+    "corpus.woven.json": JSON.stringify({
+      ...others,
+      ...transform(woven),
+      setupFiles: ["<rootDir>/corpus-set-up.js"],
+    }),
+  };
+}
+
+const VITEST = {
+  report: "jest",
+  control: ["vitest", "run", "--reporter=json", "--outputFile={report}"],
+  woven: ["vitest", "run", "--config=corpus.config.mjs", "--reporter=json", "--outputFile={report}"],
+} as const;
+
+const JEST = {
+  report: "jest",
+  control: ["jest", "--config=corpus.control.json", "--json", "--outputFile={report}"],
+  woven: ["jest", "--config=corpus.woven.json", "--json", "--outputFile={report}"],
+} as const;
+
+/** The packages of atproto, without the set-up file that is not in the package. */
+const ATPROTO_CONFIGS = jestConfigs("@swc/jest", {
+  moduleNameMapper: { "^(\\.\\.?\\/.+)\\.js$": ["$1.ts", "$1.js"] },
+  // These tests of @atproto/crypto read a file that is not in the package.
+  testPathIgnorePatterns: ["/node_modules/", "/signatures\\.test\\.ts$"],
+});
+
+const JEST_WITH_SWC = ["jest@28", "@swc/jest@0.2", "@swc/core@1"];
+
+export const PROJECTS: readonly Project[] = [
+  {
+    ...packageOf("@atproto/lex-client", "0.0.21"),
+    ...VITEST,
+    also: ["vitest@4", "@atproto/lex-cbor@0.0.16", "@atproto/lex-builder@0.0.23"],
+    sources: "src",
+    files: { "corpus.config.mjs": VITEST_CONFIG, ...NO_TSCONFIGS },
+  },
+  {
+    ...packageOf("@atproto/repo", "0.9.1"),
+    ...JEST,
+    also: JEST_WITH_SWC,
+    sources: "src",
+    files: jestConfigs("@swc/jest", { moduleNameMapper: { "^(\\.\\.?\\/.+)\\.js$": ["$1.ts", "$1.js"] } }),
+  },
+  {
+    ...packageOf("@atproto/xrpc-server", "0.10.21"),
+    ...JEST,
+    also: [
+      ...JEST_WITH_SWC,
+      "get-port@6",
+      "jose@4",
+      "key-encoder@2",
+      "multiformats@9",
+      "@atproto/crypto@0.4.5",
+      "@atproto/lex@0.0.26",
+      "@atproto/lex-document@0.0.21",
+    ],
+    sources: "src",
+    files: ATPROTO_CONFIGS,
+  },
+  {
+    ...packageOf("@atproto/crypto", "0.4.5"),
+    ...JEST,
+    also: [...JEST_WITH_SWC, "@atproto/common@0.5"],
+    sources: "src",
+    files: ATPROTO_CONFIGS,
+  },
+  {
+    ...packageOf("@atproto/tap", "0.2.11"),
+    ...VITEST,
+    also: ["vitest@4", "express@4"],
+    sources: "src",
+    files: { "corpus.config.mjs": VITEST_CONFIG, ...NO_TSCONFIGS },
+  },
+  {
+    ...packageOf("@apollo/utils.keyvaluecache", "4.0.0"),
+    ...JEST,
+    also: [
+      "jest@29",
+      "ts-jest@29",
+      "@types/jest@29",
+      "typescript@5.9",
+      "@apollo/utils.logger@3",
+      "ts-expect@1",
+    ],
+    sources: "src",
+    files: jestConfigs(["ts-jest", { diagnostics: false }], {}),
+    // An entry that lives 10 ms expires before it is read on a busy machine.
+    known: ["can expire keys based on ttl", "InMemoryLRUCache.test.ts (the file)"],
+  },
+  {
+    ...packageOf("exponential-backoff", "3.1.3"),
+    ...JEST,
+    also: ["jest@30", "ts-jest@29", "@types/jest@30", "typescript@5.9"],
+    sources: "src",
+    // The tests in src/delay need a method that Jest no longer has.
+    files: jestConfigs("ts-jest", { testRegex: "(?:backoff|jitter)\\.spec\\.ts$" }),
+  },
+];
