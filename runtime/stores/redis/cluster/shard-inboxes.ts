@@ -1,4 +1,4 @@
-import { systemClock } from "../../../clock";
+import { systemClock, type Clock } from "../../../clock";
 import { inRoot, listenInRoot } from "../../../root-context";
 import { loadUuid } from "../../../uuid";
 import { Backoff } from "../backoff";
@@ -38,15 +38,17 @@ export class ShardInboxes implements WakeUpChannel {
   readonly #client: RedisClient;
   readonly #shards: Shards;
   readonly #owner: InboxOwner;
+  readonly #clock: Clock;
   readonly #id = loadUuid()();
   readonly #inboxes: ShardInbox[] = [];
   #plain: Inbox | undefined;
   #isClosed = false;
 
-  constructor(client: RedisClient, shards: Shards, owner: InboxOwner) {
+  constructor(client: RedisClient, shards: Shards, owner: InboxOwner, clock = systemClock) {
     this.#client = client;
     this.#shards = shards;
     this.#owner = owner;
+    this.#clock = clock;
   }
 
   addressFor(key: string): string {
@@ -72,9 +74,9 @@ export class ShardInboxes implements WakeUpChannel {
       name: shardInboxName(this.#id, keyIn(slot)),
       slot,
       subscription: undefined,
-      backoff: new Backoff(systemClock, () => this.#owner.shortestLeaseMs()),
+      backoff: new Backoff(this.#clock, () => this.#owner.shortestLeaseMs()),
       heartbeat: new Heartbeat(
-        systemClock,
+        this.#clock,
         () => inbox.subscription?.subscriber.call("ping"),
         () => this.#replace(inbox),
       ),
@@ -130,8 +132,11 @@ export class ShardInboxes implements WakeUpChannel {
     });
     subscriber.call("ssubscribe", inbox.name).then(
       () => {
+        // Meanwhile, the store was closed, or another replacement came first.
+        const isUnwanted = this.#isClosed || (dead !== undefined && inbox.subscription !== dead);
+        if (isUnwanted) return subscriber.disconnect();
         inbox.backoff.connected();
-        if (dead !== undefined && inbox.subscription === dead) {
+        if (dead !== undefined) {
           inbox.subscription = subscription;
           dead.subscriber.disconnect();
         }

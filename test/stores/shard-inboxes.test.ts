@@ -1,0 +1,85 @@
+import { EventEmitter } from "node:events";
+import test from "ava";
+import type { RedisClient, RedisNode } from "../../runtime/stores/redis/client";
+import { ShardInboxes } from "../../runtime/stores/redis/cluster/shard-inboxes";
+import type { Shards } from "../../runtime/stores/redis/cluster/shards";
+import { deferred } from "../support/deferred";
+import { VirtualClock } from "../support/virtual-clock";
+
+// A connection of an inbox that does not answer, and what becomes of its replacements. Real connections answer in an order of their own.
+
+const ADDRESS = "127.0.0.1:7000";
+
+class Connection extends EventEmitter {
+  isOpen = true;
+  readonly #subscribed = deferred();
+
+  /** Never answers a ping. */
+  call(command: string): Promise<unknown> {
+    return command === "ping" ? new Promise(() => {}) : this.#subscribed.promise;
+  }
+
+  subscribe(): void {
+    this.#subscribed.resolve();
+  }
+
+  disconnect(): void {
+    this.isOpen = false;
+  }
+}
+
+function inboxes(clock: VirtualClock): { readonly own: ShardInboxes; readonly connections: Connection[] } {
+  const connections: Connection[] = [];
+  const duplicate = (): Connection => {
+    const connection = new Connection();
+    connections.push(connection);
+    return connection;
+  };
+  const shards = {
+    slotOf: () => 7,
+    addressOf: () => ADDRESS,
+    masterAt: () => ({ duplicate }) as unknown as RedisNode,
+  };
+  const owner = { onWakeUp() {}, onDenied() {}, shortestLeaseMs: () => Infinity };
+  const own = new ShardInboxes({} as RedisClient, shards as unknown as Shards, owner, clock);
+  return { own, connections };
+}
+
+/** Somebody waits all the time, so each interval has a ping. */
+async function waitFor(own: ShardInboxes, clock: VirtualClock, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second += 1) {
+    own.addressFor("LOCK_a");
+    await clock.advance(1_000);
+  }
+}
+
+test("of two replacements for a silent connection, only the first that subscribes stays open", async (t) => {
+  const clock = new VirtualClock();
+  const { own, connections } = inboxes(clock);
+  own.addressFor("LOCK_a");
+  connections[0]?.subscribe();
+  await waitFor(own, clock, 45);
+  t.true(connections.length >= 3, `${connections.length} connections`);
+  for (const connection of connections.slice(1)) {
+    connection.subscribe();
+    await clock.settle();
+  }
+  t.is(connections.filter(({ isOpen }) => isOpen).length, 1);
+  own.close();
+  t.is(connections.filter(({ isOpen }) => isOpen).length, 0);
+});
+
+test("a replacement that subscribes after close() is closed, too", async (t) => {
+  const clock = new VirtualClock();
+  const { own, connections } = inboxes(clock);
+  own.addressFor("LOCK_a");
+  connections[0]?.subscribe();
+  await waitFor(own, clock, 25);
+  own.close();
+  for (const connection of connections) connection.subscribe();
+  await clock.settle();
+  t.deepEqual(
+    connections.map(({ isOpen }) => isOpen),
+    connections.map(() => false),
+  );
+});
