@@ -127,4 +127,31 @@ test("webpack's plugin looks at components, too", (t) => {
       file,
     );
   }
+test("a tag in a component is an error wherever its comment begins, however it is spelt, and once each", (t) => {
+  const errorsOf = (script: string): string[] =>
+    loaded(
+      `<template><p/></template>\n<script>\n${script}\n</script>`,
+      undefined,
+      "/app/src/Pay.vue",
+    ).errors.map(({ message }) => message.replace(/^.*\((.*)\): error (\w+): .*$/, "$1 $2"));
+  for (const [script, ...places] of [
+    ["/**\n   Pays.\n\n   @redisLock businessFlag=pay\n */", "6,4"],
+    ["const o = { /** @redisLock businessFlag=pay */ async pay() {} };", "3,17"],
+    ["/** @RedisLock businessFlag=pay */", "3,5"],
+    ["/** Pays. @redisLock businessFlag=pay */", "3,11"],
+    ["/* @redisLock businessFlag=pay */", "3,4"],
+    ["  // @redisLock businessFlag=pay", "3,6"],
+    ["/** @redisLock businessFlag=a */ f;\n/** @redisLock businessFlag=b */ g;", "3,5", "4,5"],
+    ["/**\n * All of src/**\n * @redisLock businessFlag=pay\n */", "5,4"],
+    ['glob("src/**");\n/** @redisLock businessFlag=pay */', "4,5"],
+  ] as const)
+    t.deepEqual(
+      errorsOf(script),
+      places.map((place) => `${place} LW1404`),
+      script,
+    );
+  for (const script of ["/** Pays under a `@redisLock`. */", "const tag = '@redisLock businessFlag=pay';"])
+    t.deepEqual(errorsOf(script), [], script);
+});
+
 });
