@@ -6,7 +6,7 @@ import { fileWeaver, shown, type Finding, type PluginOptions } from "../one-file
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { tagsUnseenInOutputs } from "./lost-tags";
-import { INSTALLED, OTHER_FILES, pathOf, shortPath, SOURCE_FILES } from "./source-files";
+import { isInstalled, isOtherFile, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 import { refusedPlace, unsupportedIn, type Evidence } from "./unsupported";
 
 // The parts of esbuild's plugins that are used here, in words of our own.
@@ -122,7 +122,7 @@ function lockweave(options?: PluginOptions): Plugin {
       onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes = {} }) => {
         seen.add(path);
         const loader = loaderOf(path, loaders);
-        const isOther = OTHER_FILES.some((others) => others.test(path)) || "type" in attributes;
+        const isOther = isOtherFile(path) || "type" in attributes;
         const isComponent = COMPONENTS.test(path);
         if ((loader === undefined && !isComponent) || isOther) return undefined;
         const file = shortPath(path, absWorkingDir);
@@ -172,9 +172,9 @@ function unseenInputs({ metafile, outputFiles }: Built, seen: ReadonlySet<string
   const unseen = new Map<string, string[]>();
   for (const [output, { inputs }] of Object.entries(metafile?.outputs ?? {})) {
     for (const [input, { bytesInOutput }] of Object.entries(inputs)) {
-      const paths = bytesInOutput === 0 || INSTALLED.test(input) ? [] : pathsOf(input, dir);
+      const paths = bytesInOutput === 0 ? [] : pathsOf(input, dir);
       for (const path of paths) {
-        if (seen.has(path)) break;
+        if (seen.has(path) || isInstalled(path)) break;
         unseen.set(path, [...(unseen.get(path) ?? []), output]);
       }
     }

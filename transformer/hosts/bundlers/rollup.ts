@@ -2,7 +2,15 @@ import { fileWeaver, shown, type Finding, type PluginOptions, type WovenFile } f
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { tagsLostFrom, tagsUnseenIn } from "./lost-tags";
-import { AS_TEXT, INSTALLED, pathOf, shortPath, SOURCE_FILES, sourceFileOf } from "./source-files";
+import {
+  AS_TEXT,
+  INSTALLED,
+  isInstalled,
+  pathOf,
+  shortPath,
+  SOURCE_FILES,
+  sourceFileOf,
+} from "./source-files";
 import { refusedPlace, unsupportedIn } from "./unsupported";
 
 // Vite, Rollup and Rolldown take plugins of one kind. These are the parts of it that are used here, in words of our
@@ -60,6 +68,15 @@ interface Plugin {
       id: string,
     ): { readonly code: string; readonly map: WovenFile["map"] } | undefined;
   };
+  /** Sees the options of Rollup and Rolldown. */
+  options(options: {
+    readonly preserveSymlinks?: boolean | undefined;
+    readonly resolve?: { readonly symlinks?: boolean | undefined } | undefined;
+  }): undefined;
+  /** Sees the options of Vite. Farm throws at names that it does not know. */
+  configResolved(config: {
+    readonly resolve?: { readonly preserveSymlinks?: boolean | undefined } | undefined;
+  }): void;
   /** A module that an earlier build has seen may come from a cache in this one. */
   buildStart(): void;
   /** Looks at the modules that never came to `transform`: another plugin renamed them, or a cache kept them. */
@@ -76,15 +93,21 @@ interface Plugin {
 function lockweave(options?: PluginOptions): Plugin {
   const weave = fileWeaver(parser(), options);
   const seen = new Set<string>();
+  const exclude = [INSTALLED, AS_TEXT];
+  /** If links stay in paths, a package of the workspace is found in `node_modules`. Otherwise the filter saves much time. */
+  const lookBehindLinks = (keepsLinks = false): void => {
+    const at = keepsLinks ? exclude.indexOf(INSTALLED) : -1;
+    if (at !== -1) exclude.splice(at, 1);
+  };
   return {
     name: "lockweave",
     enforce: "pre",
     transform: {
       order: "pre",
-      filter: { id: { include: [SOURCE_FILES, COMPONENTS], exclude: [INSTALLED, AS_TEXT] } },
+      filter: { id: { include: [SOURCE_FILES, COMPONENTS], exclude } },
       handler(text, id) {
         if (id.startsWith("\0")) failAt(this, fileBehind(id), unseenIn(id, text));
-        if (COMPONENTS.test(id) && !INSTALLED.test(id)) failAt(this, id, tagsInComponent(text));
+        if (COMPONENTS.test(id) && !isInstalled(id)) failAt(this, id, tagsInComponent(text));
         const fileName = sourceFileOf(id); // Asked again: older hosts do not know the filter.
         if (fileName === undefined) return undefined;
         seen.add(id);
@@ -96,6 +119,14 @@ function lockweave(options?: PluginOptions): Plugin {
         failAt(this, id, errors);
         return { code, map };
       },
+    },
+    options(input) {
+      lookBehindLinks(input.preserveSymlinks);
+      lookBehindLinks(input.resolve?.symlinks === false);
+      return undefined;
+    },
+    configResolved({ resolve }) {
+      lookBehindLinks(resolve?.preserveSymlinks);
     },
     buildStart() {
       seen.clear();
@@ -142,9 +173,14 @@ function modulesOf(context: BuildContext): string[] {
 
 const CURE = "let the other plugin keep the file's own id, so that it comes to Lockweave's plugin";
 
+const CURE_OF_LINK =
+  "let the bundler resolve the link in `node_modules` to the package's own path, without `preserveSymlinks`";
+
 /** The unlocked functions of a module that our plugin does not weave. */
 function unseenIn(id: string, code: string): Finding[] {
-  return INSTALLED.test(id) || AS_TEXT.test(id) ? [] : tagsUnseenIn(fileBehind(id), code, CURE);
+  const file = fileBehind(id);
+  if (AS_TEXT.test(id) || isInstalled(file)) return [];
+  return tagsUnseenIn(file, code, INSTALLED.test(file) ? CURE_OF_LINK : CURE);
 }
 
 /** The path in an id. Plugins begin the ids that they invent with `\0`, often with a name of their own behind it. */

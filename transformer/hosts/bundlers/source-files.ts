@@ -1,16 +1,44 @@
+import { realpathSync } from "node:fs";
 import { relative } from "node:path";
 
 /** What may hold tags, by a host's id for it. */
 export const SOURCE_FILES = /\.[cm]?[jt]sx?(?:\?|$)|[?&]lang[.=][cm]?[jt]sx?(?:&|$)/;
 
-/** What another package has built. */
+/** A path in `node_modules`, where a link may lead to a package of the user's own: see {@link isInstalled}. */
 export const INSTALLED = /[\\/]node_modules[\\/]/;
+
+const PACKAGE = /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/s;
+const isInstalledByPackage = new Map<string, boolean>();
+
+/** Whether another package has built the file. A link to a package of the workspace leads out of `node_modules`. */
+export function isInstalled(path: string): boolean {
+  if (!INSTALLED.test(path)) return false;
+  const [directory = path] = PACKAGE.exec(path) ?? [];
+  let found = isInstalledByPackage.get(directory);
+  if (found === undefined) {
+    found = leadsToInstalled(directory);
+    isInstalledByPackage.set(directory, found);
+  }
+  return found;
+}
+
+function leadsToInstalled(directory: string): boolean {
+  try {
+    return INSTALLED.test(realpathSync(directory));
+  } catch {
+    return true; // No directory: an id that a plugin made up, or a path in an archive.
+  }
+}
 
 /** What is asked for as text, or as a URL, and not to be run. */
 export const AS_TEXT = /[?&](?:raw|url)(?:[&=]|$)/;
 
-/** All that is left alone. The last are what plugins have made up. */
-export const OTHER_FILES: readonly RegExp[] = [INSTALLED, AS_TEXT, /^\0/];
+/** What is left alone beside installed files. The last are what plugins have made up. */
+const OTHER_FILES: readonly RegExp[] = [AS_TEXT, /^\0/];
+
+export function isOtherFile(id: string): boolean {
+  return OTHER_FILES.some((others) => others.test(id)) || isInstalled(id);
+}
 
 /**
  * The name by which to parse what a host knows by this id: without what follows the path, as in `pay.ts?v=1`, and with
@@ -19,7 +47,7 @@ export const OTHER_FILES: readonly RegExp[] = [INSTALLED, AS_TEXT, /^\0/];
  * @returns `undefined` where there is nothing to weave
  */
 export function sourceFileOf(id: string): string | undefined {
-  if (!SOURCE_FILES.test(id) || OTHER_FILES.some((others) => others.test(id))) return undefined;
+  if (!SOURCE_FILES.test(id) || isOtherFile(id)) return undefined;
   const [, language] = /[?&]lang[.=](\w+)/.exec(id) ?? [];
   return language === undefined ? pathOf(id) : `${pathOf(id)}.${language}`;
 }
