@@ -396,6 +396,28 @@ interface OtherPlugin {
 const VIRTUAL = `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return id; }\n`;
 
 for (const [host, build] of Object.entries(BUILDS)) {
+  test(`${host}: a tag in a module that another plugin makes up is woven, or an error`, async (t) => {
+    const project = await makeProject({ "src/main.ts": `export { pay } from "virtual:pay";\n` });
+    const built = (id: string, code = VIRTUAL): Promise<string> =>
+      build(
+        project,
+        {
+          name: "other",
+          resolveId: (asked) => (asked === "virtual:pay" ? id : undefined),
+          load: (asked) => (asked === id ? code : undefined),
+        },
+        false,
+      );
+    t.regex(await built("virtual:pay.js"), /lockweave\.acquire\(/);
+    for (const id of ["virtual:pay", "\0virtual:pay", "\0virtual:pay.js"]) {
+      await t.throwsAsync(built(id), {
+        message: /pay(?:\.js)?\(1,5\): error LW1404: `pay` .*give this module an id/,
+      });
+      await t.throwsAsync(built(id, VIRTUAL.replace("redisLock", "RedisLock")), { message: /LW1007/ });
+      t.regex(await built(id, `export const pay = ${JSON.stringify(VIRTUAL)};`), /redisLock/);
+    }
+  });
+
   test(`${host}: a linked package is woven, also under the path of its link`, async (t) => {
     const project = await withLinkedPackage();
     for (const keepsLinks of [false, true]) {

@@ -60,6 +60,18 @@ export function tagsUnseenIn(path: string, code: string, cure: string): Finding[
 }
 
 /**
+ * The tags in the code of a module that is in no file, if it never came to our plugin.
+ *
+ * @param path of a file, unless another plugin has made up the module
+ * @param cure what to do in this host
+ */
+export function tagsUnwovenIn(path: string, code: string, cure: string): Finding[] {
+  if (!mayHaveTags(code) || textOf(path) !== undefined) return [];
+  const name = SOURCE_FILES.test(path) ? path : `${path}.js`;
+  return unseen(name, code, tagsIn(name, code), [code], cure);
+}
+
+/**
  * The tags of a file that never came to our plugin, if their locks are in none of the outputs. In an output any function may have any
  * name, so each tag counts.
  *

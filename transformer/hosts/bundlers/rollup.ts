@@ -1,7 +1,7 @@
 import { fileWeaver, shown, type Finding, type PluginOptions, type WovenFile } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
-import { tagsLostFrom, tagsUnseenIn } from "./lost-tags";
+import { tagsLostFrom, tagsUnseenIn, tagsUnwovenIn } from "./lost-tags";
 import {
   AS_TEXT,
   INSTALLED,
@@ -106,7 +106,10 @@ function lockweave(options?: PluginOptions): Plugin {
       order: "pre",
       filter: { id: { include: [SOURCE_FILES, COMPONENTS], exclude } },
       handler(text, id) {
-        if (id.startsWith("\0")) failAt(this, fileBehind(id), unseenIn(id, text));
+        if (id.startsWith("\0")) {
+          failAt(this, fileBehind(id), unseenIn(id, text));
+          failAt(this, id.slice(1), unwovenIn(id, text));
+        }
         if (COMPONENTS.test(id) && !isInstalled(id)) failAt(this, id, tagsInComponent(text));
         const fileName = sourceFileOf(id); // Asked again: older hosts do not know the filter.
         if (fileName === undefined) return undefined;
@@ -136,7 +139,9 @@ function lockweave(options?: PluginOptions): Plugin {
       for (const id of modulesOf(this)) {
         const info = seen.has(id) ? null : this.getModuleInfo(id);
         const code = info !== null && "code" in info ? info.code : undefined;
-        if (code != null) failAt(this, fileBehind(id), unseenIn(id, code));
+        if (code == null) continue;
+        failAt(this, fileBehind(id), unseenIn(id, code));
+        failAt(this, id.replace(/^\0/, ""), unwovenIn(id, code));
       }
     },
     writeBundle(_, bundle) {
@@ -176,11 +181,20 @@ const CURE = "let the other plugin keep the file's own id, so that it comes to L
 const CURE_OF_LINK =
   "let the bundler resolve the link in `node_modules` to the package's own path, without `preserveSymlinks`";
 
+const CURE_OF_VIRTUAL =
+  "give this module an id that ends with `.js` or `.ts` and has no `\\0`, or move the function into such a file";
+
 /** The unlocked functions of a module that our plugin does not weave. */
 function unseenIn(id: string, code: string): Finding[] {
   const file = fileBehind(id);
   if (AS_TEXT.test(id) || isInstalled(file)) return [];
   return tagsUnseenIn(file, code, INSTALLED.test(file) ? CURE_OF_LINK : CURE);
+}
+
+/** The same of a module that is in no file. */
+function unwovenIn(id: string, code: string): Finding[] {
+  const file = fileBehind(id);
+  return AS_TEXT.test(id) || isInstalled(file) ? [] : tagsUnwovenIn(file, code, CURE_OF_VIRTUAL);
 }
 
 /** The path in an id. Plugins begin the ids that they invent with `\0`, often with a name of their own behind it. */
