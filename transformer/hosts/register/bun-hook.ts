@@ -20,8 +20,11 @@ interface Loaded {
   readonly loader: string;
 }
 
-/** Bun does not ask for the files of installed packages. */
-const OWN_SOURCES = /^(?!.*[\\/]node_modules[\\/]).*\.[cm]?[jt]sx?$/;
+/**
+ * Bun does not ask for the files of installed packages. Nor for a file without an extension: it would need a result for a text, too, without
+ * knowing that it is imported as one.
+ */
+const OWN_SOURCES = /^(?!.*[\\/]node_modules[\\/]).*\.[cm]?[jt]sx?(?:\?.*)?$/;
 
 /** Lets Bun load files with their locks. Bun has no hooks like those of Node, but it takes plugins for what it runs. */
 export function hookBun(): void {
@@ -29,10 +32,10 @@ export function hookBun(): void {
   Bun.plugin({
     name: "lockweave",
     setup({ onLoad }) {
-      onLoad({ filter: OWN_SOURCES, namespace: "file" }, ({ path }) => ({
-        contents: codeOf(path),
-        loader: loaderOf(path),
-      }));
+      onLoad({ filter: OWN_SOURCES, namespace: "file" }, ({ path: id }) => {
+        const path = id.replace(/\?.*$/s, ""); // A query loads a file once more.
+        return { contents: codeOf(path), loader: loaderOf(path) };
+      });
     },
   });
 }
