@@ -44,6 +44,16 @@ test("the source map leads through that of an earlier loader", (t) => {
   }
 });
 
+test("CommonJS is woven in its own words, since `import` would make an ES module of it", (t) => {
+  const tagged = `/** @redisLock businessFlag=pay */\nasync function pay() {}\n`;
+  for (const file of ["/app/src/pay.cjs", "/app/src/pay.js", "/app/src/pay.cts"]) {
+    const [, text] = loaded(`${tagged}module.exports = { pay };`, undefined, file).handedOn;
+    t.regex(String(text), /const lockweave = require\("lockweave\/runtime"\);/);
+    t.notRegex(String(text), /\bimport\b/);
+  }
+  t.regex(String(loaded(`${tagged}export { pay };`).handedOn[1]), /import \* as lockweave from/);
+});
+
 class WebpackError extends Error {
   loc?: unknown;
   hideStack?: boolean;
@@ -117,16 +127,6 @@ test("a tag in a component is an error, once for all of its parts", (t) => {
   });
 });
 
-test("webpack's plugin looks at components, too", (t) => {
-  const rules: unknown[] = [];
-  webpack().apply({ options: { module: { rules } }, hooks: { compilation: { tap: () => {} } } });
-  const [{ test: tests }] = rules as [{ test: RegExp[] }];
-  for (const file of ["/app/Pay.vue", "/app/Pay.svelte", "/app/pay.ts", "/app/pay.mjs"]) {
-    t.true(
-      tests.some((each) => each.test(file)),
-      file,
-    );
-  }
 test("a tag in a component is an error wherever its comment begins, however it is spelt, and once each", (t) => {
   const errorsOf = (script: string): string[] =>
     loaded(
@@ -154,4 +154,14 @@ test("a tag in a component is an error wherever its comment begins, however it i
     t.deepEqual(errorsOf(script), [], script);
 });
 
+test("webpack's plugin looks at components, too", (t) => {
+  const rules: unknown[] = [];
+  webpack().apply({ options: { module: { rules } }, hooks: { compilation: { tap: () => {} } } });
+  const [{ test: tests }] = rules as [{ test: RegExp[] }];
+  for (const file of ["/app/Pay.vue", "/app/Pay.svelte", "/app/pay.ts", "/app/pay.mjs"]) {
+    t.true(
+      tests.some((each) => each.test(file)),
+      file,
+    );
+  }
 });

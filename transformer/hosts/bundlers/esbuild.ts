@@ -21,19 +21,29 @@ interface Build {
   readonly initialOptions?: {
     readonly absWorkingDir?: string;
     readonly loader?: Readonly<Record<string, string>>;
+    readonly format?: string;
     stdin?: Stdin;
     metafile?: boolean;
   };
   onStart(start: () => Pick<Loaded, "errors" | "warnings">): void;
   /** Older versions of Bun do not have it. */
   onEnd?(end: (result: Built) => Pick<Loaded, "errors">): void;
+  onResolve(
+    options: { filter: RegExp },
+    resolve: (asked: {
+      readonly path: string;
+      readonly kind: string;
+      readonly resolveDir: string;
+    }) => { path: string; namespace: string; pluginData: string } | undefined,
+  ): void;
   onLoad(
     options: { filter: RegExp; namespace: string },
     load: (file: {
       readonly path: string;
       /** Not from Bun. */
       readonly with?: Readonly<Record<string, string>>;
-    }) => Promise<Loaded | undefined>,
+      readonly pluginData?: unknown;
+    }) => Promise<Loaded | undefined> | (Pick<Loaded, "contents"> & { readonly resolveDir: string }),
   ): void;
 }
 
@@ -84,7 +94,7 @@ interface Message {
 function lockweave(options?: PluginOptions): Plugin {
   const weave = fileWeaver(parser(), options);
   const load = (path: string, text: string, loader: Loader, file: string): Loaded | undefined => {
-    const woven = weave(SOURCE_FILES.test(path) ? path : `${path}.${loader}`, text);
+    const woven = weave(SOURCE_FILES.test(path) ? path : `${path}.${loader}`, text, "esm or script");
     if (woven === undefined) return undefined; // esbuild reads it itself.
     const { code, map, errors, warnings } = woven;
     if (isBun) tellBun(file, errors, warnings);
@@ -99,7 +109,7 @@ function lockweave(options?: PluginOptions): Plugin {
   };
   return {
     name: "lockweave",
-    setup({ initialOptions, onStart, onLoad, onEnd }) {
+    setup({ initialOptions, onStart, onResolve, onLoad, onEnd }) {
       if (initialOptions === undefined || initialOptions === null) throw new TypeError(NO_BUILD);
       const { absWorkingDir } = initialOptions;
       const seen = seenIn(initialOptions);
@@ -130,6 +140,16 @@ function lockweave(options?: PluginOptions): Plugin {
         if (isComponent) return refuseTags(file, text);
         return loader && load(path, text, loader, file);
       });
+      if (initialOptions.format === "esm" && !isBun) {
+        // An ES module has no `require` for what stays outside of it. So woven CommonJS requires a module that imports the runtime.
+        onResolve({ filter: /^lockweave\/runtime$/ }, ({ path, kind, resolveDir }) =>
+          kind === "require-call" ? { path, namespace: NAMESPACE, pluginData: resolveDir } : undefined,
+        );
+        onLoad({ filter: /^/, namespace: NAMESPACE }, ({ path, pluginData }) => ({
+          contents: `export * from ${JSON.stringify(path)};`,
+          resolveDir: String(pluginData),
+        }));
+      }
       const { stdin } = initialOptions;
       if (stdin === undefined) return;
       const { contents, sourcefile = "<stdin>", loader = "js" } = stdin;
@@ -232,6 +252,8 @@ function codeOf(path: string): string[] {
     return []; // It was written nowhere, or is gone: then no lock is proved.
   }
 }
+
+const NAMESPACE = "lockweave";
 
 const NO_BUILD =
   "lockweave/esbuild is a plugin for builds. Fix: to weave what Bun runs, preload lockweave/register instead of `Bun.plugin(lockweave())`";

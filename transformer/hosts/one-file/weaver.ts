@@ -4,7 +4,7 @@ import { didYouMean } from "../../text/did-you-mean";
 import { lineStarts } from "../../text/line-starts";
 import type { Problem } from "../../text/problems";
 import { readDefaults, type Defaults } from "../../read/options";
-import { moduleSyntax, type ModuleSyntax } from "../../read/module-syntax";
+import { hasOnlyCommonJs, moduleSyntax, type ModuleSyntax } from "../../read/module-syntax";
 import type { Source } from "../../text/source-map";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
@@ -46,11 +46,12 @@ export interface WovenFile {
  *
  * @param module `"as written"`: of a file that may be CommonJS, in the words in which it takes in other modules
  * @returns `undefined` where there is nothing to weave
+ *   `"esm or script"`: an ES module, unless the file has only the words of CommonJS
  */
 export type FileWeaver = (
   fileName: string,
   text: string,
-  module?: ModuleFormat | "as written",
+  module?: ModuleFormat | "as written" | "esm or script",
 ) => WovenFile | undefined;
 
 /**
@@ -66,7 +67,12 @@ export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWea
     const syntax = moduleSyntax(parser, sourceFile);
     const woven = weave(fileName, text, {
       ts: parser,
-      module: module === "as written" ? syntax : module,
+      module: formatOf(),
+    const formatOf = (): ModuleFormat => {
+      if (module === "as written") return syntax;
+      if (module !== "esm or script") return module;
+      return hasOnlyCommonJs(parser, sourceFile) ? "script" : "esm";
+    };
       defaults,
       sourceFile,
       pathOf: pathInPackage,
