@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import { relative } from "node:path";
 
 /** What may hold tags, by a host's id for it. */
-export const SOURCE_FILES = /\.[cm]?[jt]sx?(?:\?|$)|[?&]lang[.=][cm]?[jt]sx?(?:&|$)/;
+export const SOURCE_FILES = /\.[cm]?[jt]sx?(?:\?|#[^/\\]*$|$)|[?&]lang[.=][cm]?[jt]sx?(?:&|$)/;
 
 /** A path in `node_modules`, where a link may lead to a package of the user's own: see {@link isInstalled}. */
 export const INSTALLED = /[\\/]node_modules[\\/]/;
@@ -30,8 +30,8 @@ function leadsToInstalled(directory: string): boolean {
   }
 }
 
-/** What is asked for as text, or as a URL, and not to be run. */
-export const AS_TEXT = /[?&](?:raw|url)(?:[&=]|$)/;
+/** What is asked for as text, or as a URL, and not to be run. Vite runs `?raw=0`. */
+export const AS_TEXT = /[?&](?:raw|url)(?:&|$)/;
 
 /** What is left alone beside installed files. The last are what plugins have made up. */
 const OTHER_FILES: readonly RegExp[] = [AS_TEXT, /^\0/];
@@ -52,9 +52,9 @@ export function sourceFileOf(id: string): string | undefined {
   return language === undefined ? pathOf(id) : `${pathOf(id)}.${language}`;
 }
 
-/** The file on disk. */
+/** The file on disk. A `#` may be a part of its name. */
 export function pathOf(id: string): string {
-  return id.replace(/\?.*$/s, "");
+  return id.replace(/\?.*$/s, "").replace(/(?<=\.[cm]?[jt]sx?)#[^/\\]*$/, "");
 }
 
 /** As compilers write it. */

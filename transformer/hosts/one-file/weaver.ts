@@ -1,3 +1,4 @@
+import type * as TS from "typescript";
 import { inheritedAmong, notOwn } from "../../../runtime/options";
 import type { Parser } from "../../parser/parser";
 import { didYouMean } from "../../text/did-you-mean";
@@ -45,8 +46,8 @@ export interface WovenFile {
  * Weaves one file, which nobody has parsed yet.
  *
  * @param module `"as written"`: of a file that may be CommonJS, in the words in which it takes in other modules
- * @returns `undefined` where there is nothing to weave
  *   `"esm or script"`: an ES module, unless the file has only the words of CommonJS
+ * @returns `undefined` where there is nothing to weave
  */
 export type FileWeaver = (
   fileName: string,
@@ -62,17 +63,19 @@ export type FileWeaver = (
 export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWeaver {
   const defaults = defaultsOf(options);
   return (fileName, text, module = "esm") => {
-    if (isDeclaration(fileName) || !mayNeedWeave(text)) return undefined;
-    const sourceFile = parser.createSourceFile(fileName, text, parser.ScriptTarget.Latest);
+    if (!mayNeedWeave(text)) return undefined;
+    const name = runAs(fileName);
+    const sourceFile = parser.createSourceFile(name, text, parser.ScriptTarget.Latest);
+    if (name !== fileName && !hasBody(parser, sourceFile)) return undefined; // Nothing of it runs.
     const syntax = moduleSyntax(parser, sourceFile);
-    const woven = weave(fileName, text, {
-      ts: parser,
-      module: formatOf(),
     const formatOf = (): ModuleFormat => {
       if (module === "as written") return syntax;
       if (module !== "esm or script") return module;
       return hasOnlyCommonJs(parser, sourceFile) ? "script" : "esm";
     };
+    const woven = weave(fileName, text, {
+      ts: parser,
+      module: formatOf(),
       defaults,
       sourceFile,
       pathOf: pathInPackage,
@@ -112,8 +115,17 @@ function defaultsOf(options: PluginOptions): Defaults {
   return defaults;
 }
 
-function isDeclaration(fileName: string): boolean {
-  return /\.d\.(?:[cm]?ts|.+\.ts)$/.test(fileName);
+/** What TypeScript takes for declarations. A host may run it all the same. */
+const DECLARATIONS = /\.d(?=\.(?:[cm]?ts|[^/\\]+\.ts)$)/g;
+
+/** A name by which TypeScript parses `pay.d.orders.ts` as code. */
+function runAs(fileName: string): string {
+  return fileName.replaceAll(DECLARATIONS, "_d");
+}
+
+function hasBody(ts: Parser, node: TS.Node): boolean {
+  if (ts.isFunctionLike(node) && "body" in node && node.body !== undefined) return true;
+  return ts.forEachChild(node, (child) => hasBody(ts, child) || undefined) ?? false;
 }
 
 /** The problem as hosts show it. */
