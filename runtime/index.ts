@@ -5,7 +5,7 @@ export {
   obtain,
   tryObtain,
   type ConditionalOptions,
-  type WithLockOptions as HandOptions,
+  type WithLockOptions,
   type Keys,
   type TryOptions,
 } from "./with-lock";
@@ -40,24 +40,24 @@ export {
   CLAIM_TIME_MS,
   FENCING_STRIDE,
   MOST_AT_ONCE,
-  TICKET_TIME_MS as PLACE_TIME_MS,
-  type ReleaseReply as DropReply,
-  type ReleaseRequest as DropRequest,
-  type Released as Dropped,
+  TICKET_TIME_MS,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type Released,
   type Inspection,
-  type ReleaseAndEnqueueReply as NextReply,
-  type NotReleased as NotDropped,
+  type ReleaseAndEnqueueReply,
+  type NotReleased,
   type NotHeld,
-  type NotAcquired as NotTaken,
-  type EnqueueRequest as PlaceRequest,
+  type NotAcquired,
+  type EnqueueRequest,
   type Renewed,
   type RenewReply,
   type RenewRequest,
   type Store,
   type StoreListener,
-  type Acquired as Taken,
-  type AcquireReply as TakeReply,
-  type AcquireRequest as TakeRequest,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
 } from "./stores/port";
 export type { RedisPlace } from "./configured-stores";
 export type { RedisAddress } from "./stores/redis/address";
@@ -81,4 +81,4 @@ export {
 export { needsStore } from "./configure";
 export { jsonField } from "./json-field";
 export type { Lock, FailureClass } from "./lock/lock";
-export type { MultiLock as Locks } from "./lock/multi-lock";
+export type { MultiLock } from "./lock/multi-lock";

@@ -221,7 +221,7 @@ for (const [what, manifest, jest, after] of [
     { preset: "ts-jest/presets/default" },
     OURS(String.raw`\\.[cm]?tsx?$`, "ts-jest"),
   ],
-  ["asks for nothing", {}, {}, String.raw`"transform": { "\\.[jt]sx?$": "lockweave/jest" }`],
+  ["asks for nothing", {}, {}, String.raw`"transform": { "\\.[cm]?[jt]sx?$": "lockweave/jest" }`],
   ["has a preset that is not known", {}, { preset: "ts-jest/presets/js-with-ts" }, undefined],
   ["has a transform that does nothing", {}, { transform: {} }, undefined],
   ["has a transform that is none", {}, { transform: null }, undefined],
@@ -243,7 +243,7 @@ for (const [what, manifest, jest, after] of [
         [
           [
             "jest.config.json",
-            [String.raw`transform: { "\\.[jt]sx?$": ["lockweave/jest", { transformer: "ts-jest" }] }`],
+            [String.raw`transform: { "\\.[cm]?[jt]sx?$": ["lockweave/jest", { transformer: "ts-jest" }] }`],
           ],
         ],
       );

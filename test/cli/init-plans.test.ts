@@ -608,7 +608,7 @@ test("Jest without a transform gets one around that which it uses by itself, or 
     ),
   );
   const bare = await drafted({ devDependencies });
-  t.true(bare.changes["package.json"]?.includes(`"transform": { "\\\\.[jt]sx?$": "lockweave/jest" }`));
+  t.true(bare.changes["package.json"]?.includes(`"transform": { "\\\\.[cm]?[jt]sx?$": "lockweave/jest" }`));
   const preset = await drafted({ devDependencies, jest: { preset: "other" } });
   t.deepEqual(Object.keys(preset.byHand), ["package.json"]);
 });

@@ -318,7 +318,7 @@ inMatrix("of equal lines, only those that change are printed", async (t) => {
   package.json
   +   },
   +   "jest": {
-  +     "transform": { "\\.[jt]sx?$": "lockweave/jest" }
+  +     "transform": { "\\.[cm]?[jt]sx?$": "lockweave/jest" }
   first-lock.mjs (new)
 `),
     text,

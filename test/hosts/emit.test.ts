@@ -215,8 +215,8 @@ import { configure, memoryStore } from "lockweave";
 import { OrderService, count } from "./out/order.js";
 const keys = [];
 const store = memoryStore();
-const { take } = store;
-store.take = (request, timeoutMs) => { keys.push(request.key); return take.call(store, request, timeoutMs); };
+const { acquire } = store;
+store.acquire = (request, timeoutMs) => { keys.push(request.key); return acquire.call(store, request, timeoutMs); };
 configure({ store, woven: false });
 console.log(await new OrderService().pay("A1"), await count(), keys.join());
 `,

@@ -5,9 +5,9 @@ import { makeProject, type Files, type Project } from "./project";
 const HELD = `import { configure, memoryStore } from "lockweave";
 export const held = new Set();
 const store = memoryStore();
-const { take, drop } = store;
-store.take = (request, timeoutMs) => { held.add(request.key); return take.call(store, request, timeoutMs); };
-store.drop = (request, timeoutMs) => { held.delete(request.key); return drop.call(store, request, timeoutMs); };
+const { acquire, release } = store;
+store.acquire = (request, timeoutMs) => { held.add(request.key); return acquire.call(store, request, timeoutMs); };
+store.release = (request, timeoutMs) => { held.delete(request.key); return release.call(store, request, timeoutMs); };
 configure({ store, woven: false });
 `;
 

@@ -297,12 +297,12 @@ outsideMatrixSerially("ts-node with type check runs woven code, and refuses what
     {
       "package.json": "{}",
       "src/order.ts": PAY,
-      "src/main.ts": `import { configure, memoryStore, type TakeRequest } from "lockweave";
+      "src/main.ts": `import { configure, memoryStore, type AcquireRequest } from "lockweave";
 import { pay } from "./order";
 declare const console: { log(text: string): void };
 const store = memoryStore();
-const take = store.take.bind(store);
-store.take = (request: TakeRequest, timeoutMs: number) => { console.log(request.key); return take(request, timeoutMs); };
+const acquire = store.acquire.bind(store);
+store.acquire = (request: AcquireRequest, timeoutMs: number) => { console.log(request.key); return acquire(request, timeoutMs); };
 configure({ store });
 void pay("A1").then(console.log);
 `,

@@ -213,10 +213,10 @@ for (const type of ["module", "commonjs"]) {
         "src/main.ts": `import { configure, memoryStore } from "lockweave";
 import { pay } from "./order.js";
 const store = memoryStore();
-const take = store.take.bind(store);
-configure({ store: Object.assign(store, { take: (...request: Parameters<typeof take>) => {
+const acquire = store.acquire.bind(store);
+configure({ store: Object.assign(store, { acquire: (...request: Parameters<typeof acquire>) => {
   console.log(request[0].key);
-  return take(...request);
+  return acquire(...request);
 } }) });
 void pay("A1").then(console.log);
 `,

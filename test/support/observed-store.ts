@@ -1,4 +1,4 @@
-import type { DropRequest, PlaceRequest, Store, TakeRequest } from "../../runtime";
+import type { ReleaseRequest, EnqueueRequest, Store, AcquireRequest } from "../../runtime";
 
 /** Who is told what a store does. */
 export interface Observer {
@@ -10,21 +10,21 @@ export interface Observer {
 /** The same store, of which somebody takes notes. */
 export function observed(store: Store, observer: Observer): Store {
   return {
-    async acquire(request: TakeRequest, timeoutMs: number) {
+    async acquire(request: AcquireRequest, timeoutMs: number) {
       const reply = await store.acquire(request, timeoutMs);
       if (reply.acquired) observer.onTaken(request.key);
       return reply;
     },
-    async enqueue(request: PlaceRequest, timeoutMs: number) {
+    async enqueue(request: EnqueueRequest, timeoutMs: number) {
       const reply = await store.enqueue(request, timeoutMs);
       if (reply.acquired) observer.onTaken(request.key);
       return reply;
     },
-    async release(request: DropRequest, timeoutMs: number) {
+    async release(request: ReleaseRequest, timeoutMs: number) {
       observer.onDrop(request.key);
       return await store.release(request, timeoutMs);
     },
-    async releaseAndEnqueue(held: DropRequest, request: PlaceRequest, timeoutMs: number) {
+    async releaseAndEnqueue(held: ReleaseRequest, request: EnqueueRequest, timeoutMs: number) {
       observer.onDrop(held.key);
       const reply = await store.releaseAndEnqueue(held, request, timeoutMs);
       if (reply.released && typeof reply.next === "object") observer.onTaken(request.key);

@@ -17,7 +17,12 @@ export function moduleSyntax(ts: Parser, file: TS.SourceFile): ModuleSyntax {
 
 /** Whether the file is JavaScript that uses CommonJS. With an `import`, the compiler would treat it as an ES module without exports. */
 export function isCommonJsScript(ts: Parser, file: TS.SourceFile): boolean {
-  if (!isJavaScript(file) || moduleSyntax(ts, file) !== "script") return false;
+  return isJavaScript(file) && hasOnlyCommonJs(ts, file);
+}
+
+/** Whether the file takes in or hands on values, and only in the words of CommonJS that no compiler replaces. */
+export function hasOnlyCommonJs(ts: Parser, file: TS.SourceFile): boolean {
+  if (moduleSyntax(ts, file) !== "script") return false;
   const names = identifiersIn(ts, file);
   return ["exports", "module", "require"].some((name) => names.has(name));
 }

@@ -257,6 +257,11 @@ const PROBLEMS = {
     "LW1309",
     () => "`@redisLock` works only in modules. This file has no import and no export. Add `export {}`.",
   ],
+  onlyCommonJs: [
+    "LW1309",
+    () =>
+      "`@redisLock` works only in ES modules here. Fix: write this file with `import` and `export` instead of `require` and `module.exports`.",
+  ],
   redeclaredParameter: [
     "LW1310",
     (name) =>

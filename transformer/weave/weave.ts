@@ -4,6 +4,7 @@ import type { Parser } from "../parser/parser";
 import { findJoinPoints, type Forbidden } from "../read/join-points";
 import { freshName, identifiersIn } from "../read/names";
 import type { Defaults } from "../read/options";
+import { hasOnlyCommonJs } from "../read/module-syntax";
 import { mayShakeHands, type HandedOn } from "../read/lockweave-calls";
 import { plan, type Plan } from "../read/plan";
 import { mayHaveTags, mentionsIn } from "../read/spelling";
@@ -181,10 +182,11 @@ function planAll(ts: Parser, file: TS.SourceFile, defaults: Defaults, isModule: 
   const { points, forbidden, bodiless, problems: diagnostics, warnings } = findJoinPoints(ts, file);
   const planned: Planned = { plans: [], forbidden: [...forbidden], bodiless, diagnostics, warnings };
   const isWoven = wovenMark(ts, file);
+  const noModule = !isModule && hasOnlyCommonJs(ts, file) ? "onlyCommonJs" : "notAModule";
   for (const point of points) {
     const { body } = point.fn;
     if (isWoven(body)) continue;
-    const read = isModule ? plan(ts, file, point, defaults) : [problem("notAModule", point.tag.word)];
+    const read = isModule ? plan(ts, file, point, defaults) : [problem(noModule, point.tag.word)];
     const result = Array.isArray(read) ? read : (sharedOtherwise(read, planned.plans) ?? read);
     const because = point.flaw ?? (Array.isArray(result) ? result[0] : undefined);
     if (Array.isArray(result)) planned.diagnostics.push(...result);

@@ -53,6 +53,46 @@ console.log(one, two);
   t.deepEqual(code.match(/(?<=businessFlag: ")\w+(?=")/g), ["one", "two"]);
 });
 
+test("esbuild weaves CommonJS in its own words, for each format of the output", async (t) => {
+  const project = await projectOf(esbuild, {
+    "src/main.ts": `import { configure, memoryStore, shutdown } from "lockweave";
+import orders from "./orders.cjs";
+import { refund } from "./refunds.cjs";
+configure({ store: memoryStore() });
+void Promise.all([orders.pay("A1"), refund("A1")]).then((keys) => { console.log(...keys); return shutdown(); });
+`,
+    "src/orders.cjs": `const { currentLock } = require("lockweave");
+/** @redisLock businessFlag=pay keyName=id */
+exports.pay = async (id) => currentLock().key;
+`,
+    "src/refunds.cts": `/** @redisLock businessFlag=refund keyName=id */
+async function refund(id: string): Promise<string> { return id; }
+module.exports = { refund };
+`,
+  });
+  const config = await project.read("esbuild.config.mjs");
+  const all = config.replace(
+    'packages: "external"',
+    'banner: { js: process.argv[3] ?? "" }, packages: "external"',
+  );
+  const banner = `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`;
+  for (const [format, head] of [
+    ["esm", banner],
+    ["cjs", ""],
+  ] as const) {
+    const name = format === "esm" ? "dist/main.js" : "dist/main.cjs";
+    await project.write({
+      "esbuild.config.mjs": all
+        .replace('"esm"', `"${format}"`)
+        .replace('outdir: "dist"', `outfile: "${name}"`),
+    });
+    t.like(await project.run("esbuild.config.mjs", "", head), { code: 0 });
+    const { stdout, stderr } = await project.run(name);
+    t.is(stdout, "LOCK_pay_A1 A1\n", stderr);
+    t.is((await project.read(name)).match(/\.acquire\(/g)?.length, 2);
+  }
+});
+
 /** A build of a text that is in no file. */
 const ofStdin = (stdin: string): string => `import { build } from "esbuild";
 import lockweave from "lockweave/esbuild";

@@ -108,6 +108,20 @@ inMatrix("Bun: `bun` and `bun test` weave what they load after lockweave/registe
   for (const words of TOLD_OF_WRONG) t.true((wrong.stdout + wrong.stderr).includes(words), wrong.stderr);
 });
 
+inMatrix("Bun: with lockweave/register, a file that an import gives a query is woven", async (t) => {
+  const project = await made(BUN, {
+    "src/main.ts": `import { assertWoven } from "lockweave/testing";
+import { OrderService } from "./order.ts?v=1";
+assertWoven(OrderService.prototype.pay);
+console.log("woven");
+`,
+    "src/order.ts": ORDER,
+    "src/receipt.ts": RECEIPT,
+  });
+  const { stdout, stderr } = await runBun(project, "--preload", "lockweave/register", "src/main.ts");
+  t.is(stdout, "woven\n", stderr);
+});
+
 /** Comes behind Lockweave, writes down what it gets, and hands on nothing. */
 const SEEING = `import fs from "node:fs";
 import path from "node:path";

@@ -44,6 +44,16 @@ test("the source map leads through that of an earlier loader", (t) => {
   }
 });
 
+test("CommonJS is woven in its own words, since `import` would make an ES module of it", (t) => {
+  const tagged = `/** @redisLock businessFlag=pay */\nasync function pay() {}\n`;
+  for (const file of ["/app/src/pay.cjs", "/app/src/pay.js", "/app/src/pay.cts"]) {
+    const [, text] = loaded(`${tagged}module.exports = { pay };`, undefined, file).handedOn;
+    t.regex(String(text), /const lockweave = require\("lockweave\/runtime"\);/);
+    t.notRegex(String(text), /\bimport\b/);
+  }
+  t.regex(String(loaded(`${tagged}export { pay };`).handedOn[1]), /import \* as lockweave from/);
+});
+
 class WebpackError extends Error {
   loc?: unknown;
   hideStack?: boolean;
@@ -115,6 +125,33 @@ test("a tag in a component is an error, once for all of its parts", (t) => {
     errors: [],
     warnings: [],
   });
+});
+
+test("a tag in a component is an error wherever its comment begins, however it is spelt, and once each", (t) => {
+  const errorsOf = (script: string): string[] =>
+    loaded(
+      `<template><p/></template>\n<script>\n${script}\n</script>`,
+      undefined,
+      "/app/src/Pay.vue",
+    ).errors.map(({ message }) => message.replace(/^.*\((.*)\): error (\w+): .*$/, "$1 $2"));
+  for (const [script, ...places] of [
+    ["/**\n   Pays.\n\n   @redisLock businessFlag=pay\n */", "6,4"],
+    ["const o = { /** @redisLock businessFlag=pay */ async pay() {} };", "3,17"],
+    ["/** @RedisLock businessFlag=pay */", "3,5"],
+    ["/** Pays. @redisLock businessFlag=pay */", "3,11"],
+    ["/* @redisLock businessFlag=pay */", "3,4"],
+    ["  // @redisLock businessFlag=pay", "3,6"],
+    ["/** @redisLock businessFlag=a */ f;\n/** @redisLock businessFlag=b */ g;", "3,5", "4,5"],
+    ["/**\n * All of src/**\n * @redisLock businessFlag=pay\n */", "5,4"],
+    ['glob("src/**");\n/** @redisLock businessFlag=pay */', "4,5"],
+  ] as const)
+    t.deepEqual(
+      errorsOf(script),
+      places.map((place) => `${place} LW1404`),
+      script,
+    );
+  for (const script of ["/** Pays under a `@redisLock`. */", "const tag = '@redisLock businessFlag=pay';"])
+    t.deepEqual(errorsOf(script), [], script);
 });
 
 test("webpack's plugin looks at components, too", (t) => {

@@ -1,3 +1,4 @@
+import { symlink } from "node:fs/promises";
 import { bundle, bundlerNamed, projectOf } from "./bundlers";
 import { recipe } from "./recipes";
 import type { Files, Finished, Project } from "../project";
@@ -70,6 +71,35 @@ for (const { name, compiles, cache } of HOSTS) {
     const { code, said } = await built(name, project);
     t.is(code, 1, said);
     t.regex(said, /LW1404: `pay` would run without its lock\. Another plugin/);
+  });
+
+  inMatrix(`${name}: a linked package, CommonJS, and an id with a fragment are woven`, async (t) => {
+    const project = await requesting(name, "acme-pay", (text) =>
+      text.replace("resolve: {", "resolve: { symlinks: false,"),
+    );
+    const tagged = (flag: string): string =>
+      PAY.replace("=pay", `=${flag}`).replaceAll(/: (?:Promise<)?string>?/g, "");
+    await project.write({
+      "src/main.ts": `import { pay } from "acme-pay";
+import { pay as refund } from "./refund.cjs";
+import { pay as ship } from "./ship.js#top";
+import { configure, memoryStore, shutdown } from "lockweave";
+configure({ store: memoryStore() });
+for (const each of [pay, refund, ship]) console.log(await each("A1"));
+await shutdown();
+`,
+      "src/refund.cjs": `${tagged("refund").replace("export ", "")}module.exports = { pay };\n`,
+      "src/ship.js": tagged("ship"),
+      "packages/pay/package.json": '{ "name": "acme-pay", "type": "module", "exports": "./index.js" }',
+      "packages/pay/index.js": tagged("pay"),
+    });
+    await symlink(project.path("packages/pay"), project.path("node_modules/acme-pay"));
+    const { code, said } = await built(name, project);
+    t.is(code, 0, said);
+    const flags = (await project.read("dist/main.mjs")).match(/(?<=businessFlag: ")\w+(?=")/g) ?? [];
+    t.deepEqual(flags.toSorted(), ["pay", "refund", "ship"]);
+    const { stdout, stderr } = await project.run("dist/main.mjs");
+    t.is(stdout, "A1\n".repeat(3), stderr);
   });
 
   inMatrix(`${name}: a cache on disk gives way to other defaults`, async (t) => {

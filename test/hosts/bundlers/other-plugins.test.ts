@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, symlink } from "node:fs/promises";
 import test from "ava";
 import * as esbuild from "esbuild";
 import { rolldown } from "rolldown";
@@ -340,6 +340,133 @@ test("Vite: a server in development refuses a file under an id of another plugin
     await t.throwsAsync(server.ssrLoadModule(project.path("src/main.ts")), { message: /LW1404: `pay` / });
   } finally {
     await t.notThrowsAsync(server.close());
+  }
+});
+
+/** Each builds `src/main.ts` with our plugin before the others, and leaves links in paths if it is told to. */
+const BUILDS = {
+  async Rollup(project: Project, other: OtherPlugin, preserveSymlinks: boolean) {
+    const bundle = await rollup({
+      input: project.path("src/main.ts"),
+      plugins: [ofRollup(), other, viaEsbuild],
+      external: /^lockweave/,
+      logLevel: "silent",
+      preserveSymlinks,
+    });
+    return (await bundle.generate({ format: "es" })).output[0].code;
+  },
+  async Rolldown(project: Project, other: OtherPlugin, keepsLinks: boolean) {
+    const bundle = await rolldown({
+      input: project.path("src/main.ts"),
+      plugins: [ofRollup(), other],
+      external: /^lockweave/,
+      logLevel: "silent",
+      resolve: { symlinks: !keepsLinks },
+    });
+    return (await bundle.generate({ format: "es" })).output[0].code;
+  },
+  async Vite(project: Project, other: OtherPlugin, preserveSymlinks: boolean) {
+    const built = await viteBuild({
+      root: project.dir,
+      configFile: false,
+      logLevel: "silent",
+      plugins: [ofRollup(), other],
+      resolve: { preserveSymlinks },
+      ssr: { noExternal: ["acme-pay"] },
+      build: {
+        write: false,
+        minify: false,
+        ssr: project.path("src/main.ts"),
+        rollupOptions: { external: /^lockweave/ },
+      },
+    });
+    const [first] = Array.isArray(built) ? built : [built];
+    return first !== undefined && "output" in first ? first.output[0].code : "";
+  },
+} satisfies Readonly<
+  Record<string, (project: Project, other: OtherPlugin, keepsLinks: boolean) => Promise<string>>
+>;
+
+interface OtherPlugin {
+  readonly name: string;
+  readonly resolveId?: (id: string) => string | undefined;
+  readonly load?: (id: string) => string | undefined;
+}
+
+const VIRTUAL = `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return id; }\n`;
+
+for (const [host, build] of Object.entries(BUILDS)) {
+  test(`${host}: a tag in a module that another plugin makes up is woven, or an error`, async (t) => {
+    const project = await makeProject({ "src/main.ts": `export { pay } from "virtual:pay";\n` });
+    const built = (id: string, code = VIRTUAL): Promise<string> =>
+      build(
+        project,
+        {
+          name: "other",
+          resolveId: (asked) => (asked === "virtual:pay" ? id : undefined),
+          load: (asked) => (asked === id ? code : undefined),
+        },
+        false,
+      );
+    t.regex(await built("virtual:pay.js"), /lockweave\.acquire\(/);
+    for (const id of ["virtual:pay", "\0virtual:pay", "\0virtual:pay.js"]) {
+      await t.throwsAsync(built(id), {
+        message: /pay(?:\.js)?\(1,5\): error LW1404: `pay` .*give this module an id/,
+      });
+      await t.throwsAsync(built(id, VIRTUAL.replace("redisLock", "RedisLock")), { message: /LW1007/ });
+      t.regex(await built(id, `export const pay = ${JSON.stringify(VIRTUAL)};`), /redisLock/);
+    }
+  });
+
+  test(`${host}: a linked package is woven, also under the path of its link`, async (t) => {
+    const project = await withLinkedPackage();
+    for (const keepsLinks of [false, true]) {
+      const resolving = {
+        name: "other",
+        resolveId: (id: string) =>
+          id === "acme-pay"
+            ? project.path(`${keepsLinks ? "node_modules/acme-pay" : "packages/pay"}/index.ts`)
+            : undefined,
+      };
+      t.regex(await build(project, resolving, keepsLinks), /lockweave\.acquire\(/);
+    }
+  });
+}
+
+async function withLinkedPackage(): Promise<Project> {
+  const project = await makeProject({
+    "src/main.ts": `export { pay } from "acme-pay";\n`,
+    "packages/pay/package.json": '{ "name": "acme-pay", "type": "module", "exports": "./index.ts" }',
+    "packages/pay/index.ts": VIRTUAL,
+  });
+  await symlink(project.path("packages/pay"), project.path("node_modules/acme-pay"));
+  return project;
+}
+
+test("Rollup: a linked package that a plugin finds by the path of its link is an error that names the cure", async (t) => {
+  const project = await withLinkedPackage();
+  const resolving = {
+    name: "other",
+    resolveId: (id: string) =>
+      id === "acme-pay" ? project.path("node_modules/acme-pay/index.ts") : undefined,
+  };
+  const message = /acme-pay\/index\.ts\(1,5\): error LW1404: `pay` .*without `preserveSymlinks`/;
+  await t.throwsAsync(BUILDS.Rollup(project, resolving, false), { message });
+});
+
+test("esbuild: a linked package is woven, also under the path of its link", async (t) => {
+  const project = await withLinkedPackage();
+  for (const preserveSymlinks of [false, true]) {
+    const { outputFiles } = await esbuild.build({
+      ...UNBUNDLED,
+      bundle: true,
+      external: ["lockweave"],
+      entryPoints: [project.path("src/main.ts")],
+      absWorkingDir: project.dir,
+      preserveSymlinks,
+      plugins: [ofEsbuild()],
+    });
+    t.regex(outputFiles[0]?.text ?? "", /lockweave\.acquire\(/);
   }
 });
 

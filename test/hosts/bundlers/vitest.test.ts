@@ -55,6 +55,29 @@ async function runVitest(files: Files, { file, text } = recipe("Vitest")): Promi
   return { project, code: run.code, said: run.stdout + run.stderr };
 }
 
+const REQUIRES = `import { createRequire } from "node:module";
+import { assertWoven } from "lockweave";
+import { test } from "vitest";
+test("is woven", () => assertWoven(createRequire(import.meta.url)("./pay.cjs").pay));
+`;
+
+inMatrix(
+  "Vitest: CommonJS that a test requires is woven if the workers have the hook, as docs/hosts.md says",
+  async (t) => {
+    const files = {
+      "src/pay.cjs": `/** @redisLock businessFlag=pay */\nexports.pay = async () => 1;\n`,
+      "src/pay.test.ts": REQUIRES,
+    };
+    const { file, text } = recipe("Vitest");
+    const page = await readFile(join(PACKAGE, "docs/hosts.md"), "utf8");
+    const [option = ""] = /^ {2}test: \{ execArgv: .*$/m.exec(page) ?? [];
+    t.not((await runVitest(files)).code, 0);
+    const hooked = { file, text: text.replace("plugins: [lockweave()],", `$&\n${option}`) };
+    const { code, said } = await runVitest(files, hooked);
+    t.is(code, 0, said);
+  },
+);
+
 inMatrix(
   "Vitest: tests run under locks, and an error is shown at the line and column of the source",
   async (t) => {

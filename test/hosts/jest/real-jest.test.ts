@@ -80,6 +80,34 @@ inMatrix("Jest compiles with each of its transformers what is woven", async (t) 
   }
 });
 
+const FIELDS = (words: string): string => `/** @redisLock businessFlag=pay keyName=id */
+async function pay(id) { return id; }
+${words}
+`;
+
+inMatrix(
+  "Jest locks CommonJS and ES modules by their endings, with the pattern that init writes",
+  async (t) => {
+    const project = await withJest(["lockweave/jest", {}]);
+    const [pattern = ""] =
+      /"[^"\n]*\[cm\][^"\n]*"(?=: \["lockweave\/jest")/.exec(
+        await readFile(join(PACKAGE, "docs/hosts.md"), "utf8"),
+      ) ?? [];
+    await project.write({
+      "jest.config.json": `{ "cacheDirectory": "./cache", "transform": { ${pattern}: "lockweave/jest" } }`,
+      "pay.cjs": FIELDS("module.exports = { pay };"),
+      "pay.mjs": FIELDS("export { pay };"),
+      "pay.test.js": `const { assertWoven } = require("lockweave/testing");
+test("CommonJS", () => assertWoven(require("./pay.cjs").pay));
+test("an ES module", async () => assertWoven((await import("./pay.mjs")).pay));
+`,
+    });
+    const jestScript = project.path("node_modules/jest/bin/jest.js");
+    const { code, stderr } = await project.run("--experimental-vm-modules", jestScript, "pay.test.js");
+    t.is(code, 0, stderr);
+  },
+);
+
 inMatrix("Jest: both examples do what they do when tspc has compiled them", async (t) => {
   t.timeout(300_000);
   for (const transformer of TRANSFORMERS) {

@@ -16,6 +16,15 @@ test("declarations are not woven: nothing of them runs", (t) => {
   t.is(fileWeaver(parser())("pay.ts", tagged)?.errors.length, 1);
 });
 
+test("code under the name of declarations is woven, since a host that loads it runs it", (t) => {
+  const tagged = "/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n";
+  for (const name of ["pay.d.orders.ts", "src/pay.d.v1.orders.ts", "pay.d.ts", "pay.d.mts"]) {
+    const woven = fileWeaver(parser())(name, tagged);
+    t.regex(woven?.code ?? "", /lockweave\.acquire\(/, name);
+    t.deepEqual(woven?.errors, [], name);
+  }
+});
+
 test("of several options that do not exist the first is named", (t) => {
   t.throws(() => fileWeaver(parser(), { default: {}, deflauts: {} } as PluginOptions), {
     message: "lockweave's plugin has no option `default`. Did you mean `defaults`?",

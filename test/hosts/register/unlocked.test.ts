@@ -1,4 +1,5 @@
 import { mkdir } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
 import type { Project } from "../project";
 import { HOSTS, makeHosted, ordersAsScript, withoutTypes } from "./project";
 import { inMatrix, outsideMatrix } from "../../support/suites";
@@ -115,6 +116,76 @@ inMatrix(
     t.like(await project.run(...HOSTS.Node, "out/main.cjs"), { code: 0, stdout: "A1\n" });
   },
 );
+
+/** The map's comment of `pay order.js`, by the text of its map. */
+const MAPS: Readonly<Record<string, (map: string, directory: string) => string>> = {
+  "an external map": () => "//# sourceMappingURL=pay%20order.js.map",
+  "an inline map": (map) =>
+    `//# sourceMappingURL=data:application/json;charset=utf-8;base64,${Buffer.from(map).toString("base64")}`,
+  "a percent-encoded inline map": (map) =>
+    `//# sourceMappingURL=data:application/json,${encodeURIComponent(map)}`,
+  "a `file:` URL": (_, directory) =>
+    `//# sourceMappingURL=${pathToFileURL(`${directory}/pay order.js.map`).href}`,
+  "a comment of the old kind": () => "//@ sourceMappingURL=pay%20order.js.map",
+  "a block comment": () => "/*# sourceMappingURL=pay%20order.js.map */",
+  "a comment behind code": () => "void 0; //# sourceMappingURL=pay%20order.js.map",
+  "a comment before others": () =>
+    "//# sourceMappingURL=pay%20order.js.map\n/* for a debugger */\n//# debugId=1\n",
+};
+
+const REFUSALS = `for (const file of process.argv.slice(2)) {
+  try { require(file); console.log("ran"); } catch ({ message }) { console.log(message); }
+}
+`;
+
+outsideMatrix(
+  "JavaScript without the locks of its source is refused by any way to name its map and its source",
+  async (t) => {
+    const project = await makeHosted({
+      "package.json": "{}",
+      "main.js": REFUSALS,
+      "src/pay order.ts": SOURCE,
+    });
+    const source = pathToFileURL(project.path("src")).href;
+    const maps = [
+      { sources: ["../../src/pay%20order.ts"] },
+      { sourceRoot: "../../src", sources: ["pay order.ts"] },
+      { sourceRoot: source, sources: ["pay%20order.ts"] },
+      { sourceRoot: null, sources: [`${source}/pay%20order.ts`] },
+    ].map((map) => JSON.stringify({ version: 3, ...map, names: [], mappings: "" }));
+    const files: string[] = [];
+    for (const commentOf of Object.values(MAPS)) {
+      for (const map of maps) {
+        const directory = `built/${files.length}`;
+        await project.write({
+          [`${directory}/pay order.js`]: `${UNLOCKED}${commentOf(map, project.path(directory))}`,
+          [`${directory}/pay order.js.map`]: map,
+        });
+        files.push(`./${directory}/pay order.js`);
+      }
+    }
+    const { stdout, stderr } = await project.run(...HOSTS.Node, "main.js", ...files);
+    const refused = files.map((file) => `${file.slice(2)}: error LW1403: This`);
+    t.is(stdout.replaceAll(/(?<=This).*/g, ""), `${refused.join("\n")}\n`, stderr);
+  },
+);
+
+outsideMatrix("JavaScript runs if its map leads to no file, or names no source", async (t) => {
+  const project = await makeHosted({ "package.json": "{}", "main.js": REFUSALS, "src/pay.ts": SOURCE });
+  const comments = [
+    "//# sourceMappingURL=https://example.com/src/pay.js.map",
+    "//# sourceMappingURL=data:application/json,%",
+    "//# sourceMappingURL=data:application/json,null",
+    `//# sourceMappingURL=data:application/json,{"sources":["webpack:///src/pay.ts",null]}`,
+    `//# sourceMappingURL=data:application/json,{"sourceRoot":"https://example.com","sources":["src/pay.ts"]}`,
+    `//# sourceMappingURL=data:application/json,{"sources":["src/pay.ts"]}\nvoid 0;`,
+  ];
+  const files = comments.map((comment, index) => [`${index}.js`, UNLOCKED + comment] as const);
+  await project.write(Object.fromEntries(files));
+  const names = files.map(([name]) => `./${name}`);
+  const { stdout, stderr } = await project.run(...HOSTS.Node, "main.js", ...names);
+  t.is(stdout, "ran\n".repeat(names.length), stderr);
+});
 
 outsideMatrix(
   "of a bundle, whose maps have several sources, nothing is asked that a bundler may have left out",

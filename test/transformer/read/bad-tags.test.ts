@@ -1376,6 +1376,13 @@ const PLACES: readonly Row[] = [
     message: "`@redisLock` works only in modules. This file has no import and no export. Add `export {}`.",
   },
   {
+    title: "a function in CommonJS, to which `export {}` would do harm",
+    source: `${TAG}\nasync function pay() { work(); }\nmodule.exports = { pay };`,
+    code: "LW1309",
+    message:
+      "`@redisLock` works only in ES modules here. Fix: write this file with `import` and `export` instead of `require` and `module.exports`.",
+  },
+  {
     title: "a reentrant body that declares its parameter again",
     source: `/** @redisLock businessFlag=pay «reentrant=true» */\nexport async function pay(count?: number) { for (;;) { var { count = 1 } = work(); } }`,
     code: "LW1310",

@@ -37,7 +37,7 @@ function setUpFile(draft: Draft, project: Project, file: string): void {
     return settings !== undefined && wrapTransforms(config, settings, project);
   });
   if (isDone) return;
-  const lines = ['transform: { "\\\\.[jt]sx?$": ["lockweave/jest", { transformer: "ts-jest" }] }'];
+  const lines = ['transform: { "\\\\.[cm]?[jt]sx?$": ["lockweave/jest", { transformer: "ts-jest" }] }'];
   draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines });
 }
 
@@ -83,6 +83,6 @@ function wrapTransforms(config: ConfigText, settings: Settings, project: Project
 function usualTransform(transformer: string | undefined, project: Project): string {
   const name = transformer ?? (project.dependsOn("ts-jest") ? "ts-jest" : undefined);
   return name === undefined
-    ? '{ "\\\\.[jt]sx?$": "lockweave/jest" }' // This wraps babel-jest, Jest's default.
+    ? '{ "\\\\.[cm]?[jt]sx?$": "lockweave/jest" }' // This wraps babel-jest, Jest's default.
     : `{ "\\\\.[cm]?tsx?$": ["lockweave/jest", { "transformer": "${name}" }] }`;
 }

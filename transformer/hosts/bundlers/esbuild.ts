@@ -6,7 +6,7 @@ import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { tagsUnseenInOutputs } from "./lost-tags";
-import { INSTALLED, OTHER_FILES, pathOf, shortPath, SOURCE_FILES } from "./source-files";
+import { isInstalled, isOtherFile, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 import { refusedPlace, unsupportedIn, type Evidence } from "./unsupported";
 
 // Own declarations of the parts of esbuild's plugin API that are used here.
@@ -21,19 +21,29 @@ interface Build {
   readonly initialOptions?: {
     readonly absWorkingDir?: string;
     readonly loader?: Readonly<Record<string, string>>;
+    readonly format?: string;
     stdin?: Stdin;
     metafile?: boolean;
   };
   onStart(start: () => Pick<Loaded, "errors" | "warnings">): void;
   /** Missing in older versions of Bun. */
   onEnd?(end: (result: Built) => Pick<Loaded, "errors">): void;
+  onResolve(
+    options: { filter: RegExp },
+    resolve: (asked: {
+      readonly path: string;
+      readonly kind: string;
+      readonly resolveDir: string;
+    }) => { path: string; namespace: string; pluginData: string } | undefined,
+  ): void;
   onLoad(
     options: { filter: RegExp; namespace: string },
     load: (file: {
       readonly path: string;
       /** Missing in Bun. */
       readonly with?: Readonly<Record<string, string>>;
-    }) => Promise<Loaded | undefined>,
+      readonly pluginData?: unknown;
+    }) => Promise<Loaded | undefined> | (Pick<Loaded, "contents"> & { readonly resolveDir: string }),
   ): void;
 }
 
@@ -84,7 +94,7 @@ interface Message {
 function lockweave(options?: PluginOptions): Plugin {
   const weave = fileWeaver(parser(), options);
   const load = (path: string, text: string, loader: Loader, file: string): Loaded | undefined => {
-    const woven = weave(SOURCE_FILES.test(path) ? path : `${path}.${loader}`, text);
+    const woven = weave(SOURCE_FILES.test(path) ? path : `${path}.${loader}`, text, "esm or script");
     if (woven === undefined) return undefined; // esbuild reads the file itself.
     const { code, map, errors, warnings } = woven;
     if (isBun) reportToBun(file, errors, warnings);
@@ -99,7 +109,7 @@ function lockweave(options?: PluginOptions): Plugin {
   };
   return {
     name: "lockweave",
-    setup({ initialOptions, onStart, onLoad, onEnd }) {
+    setup({ initialOptions, onStart, onResolve, onLoad, onEnd }) {
       if (initialOptions === undefined || initialOptions === null) throw new TypeError(NO_BUILD);
       const { absWorkingDir } = initialOptions;
       const seen = seenIn(initialOptions);
@@ -122,7 +132,7 @@ function lockweave(options?: PluginOptions): Plugin {
       onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes = {} }) => {
         seen.add(path);
         const loader = loaderOf(path, loaders);
-        const isOther = OTHER_FILES.some((others) => others.test(path)) || "type" in attributes;
+        const isOther = isOtherFile(path) || "type" in attributes;
         const isComponent = COMPONENTS.test(path);
         if ((loader === undefined && !isComponent) || isOther) return undefined;
         const file = shortPath(path, absWorkingDir);
@@ -130,6 +140,16 @@ function lockweave(options?: PluginOptions): Plugin {
         if (isComponent) return refuseTags(file, text);
         return loader && load(path, text, loader, file);
       });
+      if (initialOptions.format === "esm" && !isBun) {
+        // An ES module has no `require` for what stays outside of it. So woven CommonJS requires a module that imports the runtime.
+        onResolve({ filter: /^lockweave\/runtime$/ }, ({ path, kind, resolveDir }) =>
+          kind === "require-call" ? { path, namespace: NAMESPACE, pluginData: resolveDir } : undefined,
+        );
+        onLoad({ filter: /^/, namespace: NAMESPACE }, ({ path, pluginData }) => ({
+          contents: `export * from ${JSON.stringify(path)};`,
+          resolveDir: String(pluginData),
+        }));
+      }
       const { stdin } = initialOptions;
       if (stdin === undefined) return;
       const { contents, sourcefile = "<stdin>", loader = "js" } = stdin;
@@ -175,9 +195,9 @@ function unseenInputs({ metafile, outputFiles }: Built, seen: ReadonlySet<string
   const unseen = new Map<string, string[]>();
   for (const [output, { inputs }] of Object.entries(metafile?.outputs ?? {})) {
     for (const [input, { bytesInOutput }] of Object.entries(inputs)) {
-      const paths = bytesInOutput === 0 || INSTALLED.test(input) ? [] : pathsOf(input, dir);
+      const paths = bytesInOutput === 0 ? [] : pathsOf(input, dir);
       for (const path of paths) {
-        if (seen.has(path)) break;
+        if (seen.has(path) || isInstalled(path)) break;
         unseen.set(path, [...(unseen.get(path) ?? []), output]);
       }
     }
@@ -238,6 +258,8 @@ function codeOf(path: string): string[] {
     return []; // The file was never written, or is gone. So it proves no lock.
   }
 }
+
+const NAMESPACE = "lockweave";
 
 const NO_BUILD =
   "lockweave/esbuild is a plugin for builds. Fix: to weave what Bun runs, preload lockweave/register instead of `Bun.plugin(lockweave())`";

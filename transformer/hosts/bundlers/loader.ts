@@ -35,7 +35,7 @@ function lockweave(this: LoaderContext, text: string, map?: SourceMap | string):
   const fileName = isComponent ? undefined : sourceFileOf(this.resource);
   if (fileName !== undefined)
     for (const error of tagsLostFrom(this.resourcePath, text)) report(this, error, "error");
-  const woven = fileName === undefined ? undefined : weave(fileName, text);
+  const woven = fileName === undefined ? undefined : weave(fileName, text, "esm or script");
   if (woven === undefined) {
     this.callback(null, text, before);
     return;

@@ -60,6 +60,18 @@ export function tagsUnseenIn(path: string, code: string, cure: string): Finding[
 }
 
 /**
+ * Returns the tags in the code of a module that is in no file, if the module never reached our plugin.
+ *
+ * @param path the path of a file, unless another plugin made up the module
+ * @param cure what to do in this host
+ */
+export function tagsUnwovenIn(path: string, code: string, cure: string): Finding[] {
+  if (!mayHaveTags(code) || textOf(path) !== undefined) return [];
+  const name = SOURCE_FILES.test(path) ? path : `${path}.js`;
+  return unseen(name, code, tagsIn(name, code), [code], cure);
+}
+
+/**
  * Returns the tags of a file that never reached our plugin, if none of the outputs contains their locks. Every tag counts, because an
  * output may rename any function.
  *

@@ -7,8 +7,16 @@ import {
 } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
-import { tagsLostFrom, tagsUnseenIn } from "./lost-tags";
-import { AS_TEXT, INSTALLED, pathOf, shortPath, SOURCE_FILES, sourceFileOf } from "./source-files";
+import { tagsLostFrom, tagsUnseenIn, tagsUnwovenIn } from "./lost-tags";
+import {
+  AS_TEXT,
+  INSTALLED,
+  isInstalled,
+  pathOf,
+  shortPath,
+  SOURCE_FILES,
+  sourceFileOf,
+} from "./source-files";
 import { refusedPlace, unsupportedIn } from "./unsupported";
 
 // Own declarations of the plugin API that Vite, Rollup, and Rolldown share. So a user of one of them does not need the types of the other
@@ -66,6 +74,15 @@ interface Plugin {
       id: string,
     ): { readonly code: string; readonly map: WovenFile["map"] } | undefined;
   };
+  /** Reads the options of Rollup and Rolldown. */
+  options(options: {
+    readonly preserveSymlinks?: boolean | undefined;
+    readonly resolve?: { readonly symlinks?: boolean | undefined } | undefined;
+  }): undefined;
+  /** Reads the options of Vite. Farm throws at names that it does not know. */
+  configResolved(config: {
+    readonly resolve?: { readonly preserveSymlinks?: boolean | undefined } | undefined;
+  }): void;
   /** Clears the list of seen modules, because a module that an earlier build transformed may come from a cache in this one. */
   buildStart(): void;
   /** Checks the modules that never reached `transform`, because another plugin renamed them or a cache kept them. */
@@ -82,15 +99,24 @@ interface Plugin {
 function lockweave(options?: PluginOptions): Plugin {
   const weave = fileWeaver(parser(), options);
   const seen = new Set<string>();
+  const exclude = [INSTALLED, AS_TEXT];
+  /** If links stay in paths, a package of the workspace is found in `node_modules`. Otherwise the filter saves much time. */
+  const lookBehindLinks = (keepsLinks = false): void => {
+    const at = keepsLinks ? exclude.indexOf(INSTALLED) : -1;
+    if (at !== -1) exclude.splice(at, 1);
+  };
   return {
     name: "lockweave",
     enforce: "pre",
     transform: {
       order: "pre",
-      filter: { id: { include: [SOURCE_FILES, COMPONENTS], exclude: [INSTALLED, AS_TEXT] } },
+      filter: { id: { include: [SOURCE_FILES, COMPONENTS], exclude } },
       handler(text, id) {
-        if (id.startsWith("\0")) failAt(this, fileBehind(id), unseenIn(id, text));
-        if (COMPONENTS.test(id) && !INSTALLED.test(id)) failAt(this, id, tagsInComponent(text));
+        if (id.startsWith("\0")) {
+          failAt(this, fileBehind(id), unseenIn(id, text));
+          failAt(this, id.slice(1), unwovenIn(id, text));
+        }
+        if (COMPONENTS.test(id) && !isInstalled(id)) failAt(this, id, tagsInComponent(text));
         const fileName = sourceFileOf(id); // Filters again, because older hosts ignore `filter`.
         if (fileName === undefined) return undefined;
         seen.add(id);
@@ -103,6 +129,14 @@ function lockweave(options?: PluginOptions): Plugin {
         return { code, map };
       },
     },
+    options(input) {
+      lookBehindLinks(input.preserveSymlinks);
+      lookBehindLinks(input.resolve?.symlinks === false);
+      return undefined;
+    },
+    configResolved({ resolve }) {
+      lookBehindLinks(resolve?.preserveSymlinks);
+    },
     buildStart() {
       seen.clear();
     },
@@ -111,7 +145,9 @@ function lockweave(options?: PluginOptions): Plugin {
       for (const id of modulesOf(this)) {
         const info = seen.has(id) ? null : this.getModuleInfo(id);
         const code = info !== null && "code" in info ? info.code : undefined;
-        if (code != null) failAt(this, fileBehind(id), unseenIn(id, code));
+        if (code == null) continue;
+        failAt(this, fileBehind(id), unseenIn(id, code));
+        failAt(this, id.replace(/^\0/, ""), unwovenIn(id, code));
       }
     },
     writeBundle(_, bundle) {
@@ -148,9 +184,23 @@ function modulesOf(context: BuildContext): string[] {
 
 const CURE = "let the other plugin keep the file's own id, so that it comes to Lockweave's plugin";
 
+const CURE_OF_LINK =
+  "let the bundler resolve the link in `node_modules` to the package's own path, without `preserveSymlinks`";
+
+const CURE_OF_VIRTUAL =
+  "give this module an id that ends with `.js` or `.ts` and has no `\\0`, or move the function into such a file";
+
 /** Returns the unlocked functions of a module that our plugin does not weave. */
 function unseenIn(id: string, code: string): Finding[] {
-  return INSTALLED.test(id) || AS_TEXT.test(id) ? [] : tagsUnseenIn(fileBehind(id), code, CURE);
+  const file = fileBehind(id);
+  if (AS_TEXT.test(id) || isInstalled(file)) return [];
+  return tagsUnseenIn(file, code, INSTALLED.test(file) ? CURE_OF_LINK : CURE);
+}
+
+/** The same of a module that is in no file. */
+function unwovenIn(id: string, code: string): Finding[] {
+  const file = fileBehind(id);
+  return AS_TEXT.test(id) || isInstalled(file) ? [] : tagsUnwovenIn(file, code, CURE_OF_VIRTUAL);
 }
 
 /** Returns the path in an ID. Plugins start the IDs that they invent with `\0`, often followed by a prefix of their own. */

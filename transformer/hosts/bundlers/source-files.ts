@@ -1,16 +1,45 @@
+import { realpathSync } from "node:fs";
 import { relative } from "node:path";
 
 /** Matches the module IDs of files that may contain tags. */
-export const SOURCE_FILES = /\.[cm]?[jt]sx?(?:\?|$)|[?&]lang[.=][cm]?[jt]sx?(?:&|$)/;
+export const SOURCE_FILES = /\.[cm]?[jt]sx?(?:\?|#[^/\\]*$|$)|[?&]lang[.=][cm]?[jt]sx?(?:&|$)/;
 
-/** Matches files of installed packages. */
+/** Matches paths in `node_modules`. A link there may lead to a package of the user's own: see {@link isInstalled}. */
 export const INSTALLED = /[\\/]node_modules[\\/]/;
 
-/** Matches modules that are imported as text or as a URL, and do not run. */
-export const AS_TEXT = /[?&](?:raw|url)(?:[&=]|$)/;
+const PACKAGE = /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/s;
+const isInstalledByPackage = new Map<string, boolean>();
 
-/** Matches all modules that are not woven. The last pattern matches virtual modules of plugins. */
-export const OTHER_FILES: readonly RegExp[] = [INSTALLED, AS_TEXT, /^\0/];
+/** Whether the file belongs to an installed package. A link to a package of the workspace leads out of `node_modules`. */
+export function isInstalled(path: string): boolean {
+  if (!INSTALLED.test(path)) return false;
+  const [directory = path] = PACKAGE.exec(path) ?? [];
+  let found = isInstalledByPackage.get(directory);
+  if (found === undefined) {
+    found = leadsToInstalled(directory);
+    isInstalledByPackage.set(directory, found);
+  }
+  return found;
+}
+
+function leadsToInstalled(directory: string): boolean {
+  try {
+    return INSTALLED.test(realpathSync(directory));
+  } catch {
+    return true; // There is no such directory: a plugin made up the ID, or the path is in an archive.
+  }
+}
+
+/** Matches modules that are imported as text or as a URL, and do not run. Vite runs `?raw=0`. */
+export const AS_TEXT = /[?&](?:raw|url)(?:&|$)/;
+
+/** Matches other modules that are not woven. The last pattern matches virtual modules of plugins. */
+const OTHER_FILES: readonly RegExp[] = [AS_TEXT, /^\0/];
+
+/** Whether the module is not woven. */
+export function isOtherFile(id: string): boolean {
+  return OTHER_FILES.some((others) => others.test(id)) || isInstalled(id);
+}
 
 /**
  * Returns the file name with which to parse a module. It drops the query of `pay.ts?v=1`, and adds the language of a part of a file, such
@@ -19,14 +48,14 @@ export const OTHER_FILES: readonly RegExp[] = [INSTALLED, AS_TEXT, /^\0/];
  * @returns `undefined` if there is nothing to weave
  */
 export function sourceFileOf(id: string): string | undefined {
-  if (!SOURCE_FILES.test(id) || OTHER_FILES.some((others) => others.test(id))) return undefined;
+  if (!SOURCE_FILES.test(id) || isOtherFile(id)) return undefined;
   const [, language] = /[?&]lang[.=](\w+)/.exec(id) ?? [];
   return language === undefined ? pathOf(id) : `${pathOf(id)}.${language}`;
 }
 
-/** Returns the path of the file on disk. */
+/** Returns the path of the file on disk. A `#` may be a part of its name. */
 export function pathOf(id: string): string {
-  return id.replace(/\?.*$/s, "");
+  return id.replace(/\?.*$/s, "").replace(/(?<=\.[cm]?[jt]sx?)#[^/\\]*$/, "");
 }
 
 /** Returns the path as compilers print it. */

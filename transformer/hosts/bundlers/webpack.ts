@@ -4,7 +4,7 @@ import { fileWeaver, formatFinding, type PluginOptions } from "../one-file/weave
 import { parser } from "../../parser/parser";
 import { COMPONENTS } from "./components";
 import { tagsUnseenIn } from "./lost-tags";
-import { AS_TEXT, INSTALLED, pathOf, shortPath, SOURCE_FILES } from "./source-files";
+import { AS_TEXT, INSTALLED, isInstalled, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 import { refusedPlace, unsupportedIn } from "./unsupported";
 
 // Own declarations of the parts of the plugin API of webpack and Rspack that are used here. They are types and not interfaces, because
@@ -15,7 +15,10 @@ type Plugin = {
 };
 
 type Compiler = {
-  readonly options: { readonly module: { readonly rules: unknown[] } };
+  readonly options: {
+    readonly module: { readonly rules: unknown[] };
+    readonly resolve?: { readonly symlinks?: boolean };
+  };
   readonly hooks: { readonly compilation: Hook<[Compilation]> };
 };
 
@@ -62,13 +65,14 @@ function lockweave(options: PluginOptions = {}): Plugin {
   const rule = {
     enforce: "pre",
     test: [SOURCE_FILES, COMPONENTS],
-    exclude: INSTALLED,
     resourceQuery: { not: [AS_TEXT] },
     use: { loader: LOADER, options, ident: identOf(options) },
   };
   return {
-    apply: ({ options: { module }, hooks }) => {
-      module.rules.unshift(rule);
+    apply: ({ options: { module, resolve }, hooks }) => {
+      // Only then does a link stay in a path, and a function costs more than an expression in Rspack.
+      const exclude = resolve?.symlinks === false ? isInstalled : INSTALLED;
+      module.rules.unshift({ ...rule, exclude });
       hooks.compilation.tap(NAME, (compilation) => {
         const { finishModules, optimizeTree } = compilation.hooks;
         const report = (message: string): unknown => compilation.errors.push(new Error(message));
@@ -103,7 +107,7 @@ function isOurs({ loader }: { readonly loader: string }): boolean {
 function unlockedIn(module: Module): string[] {
   const { resource = "", type = "", loaders = [] } = module;
   const path = pathOf(resource);
-  const isOther = INSTALLED.test(resource) || AS_TEXT.test(resource) || !type.startsWith("javascript");
+  const isOther = isInstalled(resource) || AS_TEXT.test(resource) || !type.startsWith("javascript");
   if (isOther || !SOURCE_FILES.test(path) || loaders.some(isOurs)) return [];
   const code = module.originalSource?.()?.source().toString() ?? "";
   return tagsUnseenIn(path, code, CURE).map((finding) => formatFinding(shortPath(path), finding));

@@ -54,12 +54,11 @@ const FIXES: Readonly<Record<string, (found: Found) => readonly Fix[]>> = {
   LW1202: suggested,
   LW1302: makeAsync,
   LW1306: makeAsync,
-  LW1309: ({ file }) => [
-    {
-      description: "Add `export {}`",
-      changes: [inserted(file.text.length, `${file.text.endsWith("\n") ? "" : "\n"}export {};\n`)],
-    },
-  ],
+  LW1309: ({ file, message }) => {
+    if (message.includes("module.exports")) return []; // It would no longer run as CommonJS.
+    const newText = `${file.text.endsWith("\n") ? "" : "\n"}export {};\n`;
+    return [{ description: "Add `export {}`", changes: [inserted(file.text.length, newText)] }];
+  },
   LW1314: makeAsync,
 };
 

@@ -15,7 +15,7 @@ export function unlockedDependencies(ts: Parser, { declarations, configs }: Nati
   return declarations.flatMap((fileName) => {
     if (references.some((dir) => !relative(dir, fileName).startsWith(".."))) return [];
     const text = readFileSync(fileName, "utf8");
-    if (!mayHaveTags(text) && !text.includes("\n//# sourceMappingURL=")) return [];
+    if (!mayHaveTags(text) && !text.includes("sourceMappingURL=")) return [];
     const unlocked = unlockedIn(ts, ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest));
     if (unlocked === undefined) return [];
     const names = unlocked.tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");

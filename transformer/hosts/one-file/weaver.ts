@@ -1,10 +1,11 @@
+import type * as TS from "typescript";
 import { inheritedAmong, notOwn } from "../../../runtime/options";
 import type { Parser } from "../../parser/parser";
 import { didYouMean } from "../../text/did-you-mean";
 import { lineStarts } from "../../text/line-starts";
 import type { Problem } from "../../text/problems";
 import { readDefaults, type Defaults } from "../../read/options";
-import { moduleSyntax, type ModuleSyntax } from "../../read/module-syntax";
+import { hasOnlyCommonJs, moduleSyntax, type ModuleSyntax } from "../../read/module-syntax";
 import type { Source } from "../../text/source-map";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
@@ -44,13 +45,14 @@ export interface WovenFile {
 /**
  * Weaves one file that has not been parsed yet.
  *
- * @param module With `"as written"`, a file that may be CommonJS imports the runtime in the syntax that it uses itself.
+ * @param module With `"as written"`, a file that may be CommonJS imports the runtime in the syntax that it uses itself. With `"esm or script"`, the file is an ES module, unless
+ *   it uses only the syntax of CommonJS.
  * @returns `undefined` if there is nothing to weave
  */
 export type FileWeaver = (
   fileName: string,
   text: string,
-  module?: ModuleFormat | "as written",
+  module?: ModuleFormat | "as written" | "esm or script",
 ) => WovenFile | undefined;
 
 /**
@@ -61,12 +63,19 @@ export type FileWeaver = (
 export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWeaver {
   const defaults = defaultsOf(options);
   return (fileName, text, module = "esm") => {
-    if (isDeclaration(fileName) || !mayNeedWeave(text)) return undefined;
-    const sourceFile = parser.createSourceFile(fileName, text, parser.ScriptTarget.Latest);
+    if (!mayNeedWeave(text)) return undefined;
+    const name = runAs(fileName);
+    const sourceFile = parser.createSourceFile(name, text, parser.ScriptTarget.Latest);
+    if (name !== fileName && !hasBody(parser, sourceFile)) return undefined; // Nothing of it runs.
     const syntax = moduleSyntax(parser, sourceFile);
+    const formatOf = (): ModuleFormat => {
+      if (module === "as written") return syntax;
+      if (module !== "esm or script") return module;
+      return hasOnlyCommonJs(parser, sourceFile) ? "script" : "esm";
+    };
     const woven = weave(fileName, text, {
       ts: parser,
-      module: module === "as written" ? syntax : module,
+      module: formatOf(),
       defaults,
       sourceFile,
       pathOf: pathInPackage,
@@ -110,8 +119,17 @@ function defaultsOf(options: PluginOptions): Defaults {
   return defaults;
 }
 
-function isDeclaration(fileName: string): boolean {
-  return /\.d\.(?:[cm]?ts|.+\.ts)$/.test(fileName);
+/** What TypeScript takes for declarations. A host may run it all the same. */
+const DECLARATIONS = /\.d(?=\.(?:[cm]?ts|[^/\\]+\.ts)$)/g;
+
+/** A name by which TypeScript parses `pay.d.orders.ts` as code. */
+function runAs(fileName: string): string {
+  return fileName.replaceAll(DECLARATIONS, "_d");
+}
+
+function hasBody(ts: Parser, node: TS.Node): boolean {
+  if (ts.isFunctionLike(node) && "body" in node && node.body !== undefined) return true;
+  return ts.forEachChild(node, (child) => hasBody(ts, child) || undefined) ?? false;
 }
 
 /** Converts a problem to a finding. */

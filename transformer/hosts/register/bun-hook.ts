@@ -20,8 +20,11 @@ interface Loaded {
   readonly loader: string;
 }
 
-/** Matches sources outside of installed packages. For those packages, Bun does not call the plugin. */
-const OWN_SOURCES = /^(?!.*[\\/]node_modules[\\/]).*\.[cm]?[jt]sx?$/;
+/**
+ * Matches sources outside of installed packages. For those packages, Bun does not call the plugin. Files without an extension are left out,
+ * because Bun needs a result for each file, and does not say whether an import takes it as text.
+ */
+const OWN_SOURCES = /^(?!.*[\\/]node_modules[\\/]).*\.[cm]?[jt]sx?(?:\?.*)?$/;
 
 /** Makes Bun load files with their locks. Bun has no hooks like those of Node, but it applies plugins to the running program. */
 export function hookBun(): void {
@@ -29,10 +32,10 @@ export function hookBun(): void {
   Bun.plugin({
     name: "lockweave",
     setup({ onLoad }) {
-      onLoad({ filter: OWN_SOURCES, namespace: "file" }, ({ path }) => ({
-        contents: codeOf(path),
-        loader: loaderOf(path),
-      }));
+      onLoad({ filter: OWN_SOURCES, namespace: "file" }, ({ path: id }) => {
+        const path = id.replace(/\?.*$/s, ""); // A query loads a file once more.
+        return { contents: codeOf(path), loader: loaderOf(path) };
+      });
     },
   });
 }
