@@ -119,7 +119,8 @@ export class Project {
     const { dependencies = {}, devDependencies = {} } = this.manifest;
     const range = devDependencies["typescript"] ?? dependencies["typescript"];
     const version = this.manifestOf("typescript")?.manifest.version ?? range ?? "";
-    const [, major = "", minor = "0"] = /(\d+)(?:\.(\d+))?/.exec(versionIn(version)) ?? [];
+    // A range without a minor version, such as `^5`, stands for its newest one.
+    const [, major = "", minor = "99"] = /(\d+)(?:\.(\d+))?/.exec(versionIn(version)) ?? [];
     if (major === "") return undefined;
     return { version, major: Number(major), isTooOld: Number(major) * 100 + Number(minor) < 509 };
   }

@@ -42,10 +42,9 @@ function isSame(dir: string, other: string | undefined): boolean {
 export function isPatchable(draft: Draft, project: Project): boolean {
   const isNative = project.typescript !== undefined && project.typescript.major >= 7;
   if (!isNative && !project.isTypeScriptAliased) return true;
-  draft.byHand.push({
-    file: "package.json",
-    why: "ts-patch needs the package `typescript` itself, as version 5.9 or 6:",
-    lines: [[...project.packageManager.installDev, "typescript@6"].join(" ")],
-  });
+  const why = "ts-patch needs the package `typescript` itself, as version 5.9 or 6:";
+  const lines = [[...project.packageManager.installDev, "typescript@6"].join(" ")];
+  // A project may have several tools that need a patched TypeScript, and needs one step.
+  if (!draft.byHand.some((step) => step.why === why)) draft.byHand.push({ file: "package.json", why, lines });
   return false;
 }
