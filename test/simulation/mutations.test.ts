@@ -351,9 +351,10 @@ async function withInheritedIds(look: () => Promise<void>): Promise<void> {
   const ids = new WeakMap<Acquisition, string>();
   let current: string | undefined;
   const { prototype } = Acquisition;
-  const placeOf = Object.getOwnPropertyDescriptor(prototype, "place");
+  const ticketOf = Object.getOwnPropertyDescriptor(prototype, "ticket")?.get;
   const idOf = (contender: Acquisition): string => {
-    const id = ids.get(contender) ?? String(placeOf?.get?.call(contender));
+    const id = ids.get(contender) ?? (ticketOf?.call(contender) as unknown);
+    if (typeof id !== "string") throw new Error("an acquisition has no ticket");
     ids.set(contender, id);
     return id;
   };
