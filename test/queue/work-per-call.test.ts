@@ -389,7 +389,7 @@ for (const { what, plant, found } of [
     plant(this: LocalQueue, waiter: Parameters<typeof join>[0]): void {
       if (![...this.waiters()].includes(waiter)) join.call(this, waiter);
     },
-    found: /^a call that waits: runtime\/queue\/local-queues\.ts:\d+ \(includes\) ran 10 times, then 300$/m,
+    found: /^a call that waits: runtime\/queue\/lock-manager\.ts:\d+ \(includes\) ran 10 times, then 300$/m,
   },
 ]) {
   inMatrixSerially(`${what} is found`, async (t) => {
