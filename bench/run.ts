@@ -7,7 +7,7 @@
  *
  * A whole benchmark writes `results/latest.json` and `results/plot.svg`. With `--only`, `--contestants`, `--before`, or `--quick`, it only
  * prints. `--before` measures Lockweave and, as the contestant `before`, another checkout of it that has been built, which shows the cost
- * of a change. `--redraw` measures nothing, and prints and draws the latest results again.
+ * of a change. `--redraw` prints and draws the latest results again, without a measurement.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
