@@ -1,7 +1,7 @@
 import type { CancelTimer } from "../clock";
 import type { Duration } from "../duration";
 import { LockLostError, LockMisconfiguredError } from "../errors";
-import { LEAST_COMMAND_TIME_MS } from "../queue/acquisition";
+import { LEAST_COMMAND_TIME_MS, UNREACHABLE_PAUSE_MS } from "../queue/acquisition";
 import type { Trouble } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { Lock, type FailureClass } from "./lock";
@@ -350,9 +350,6 @@ export class MultiLock implements AsyncDisposable {
     return this.release();
   }
 }
-
-/** The pause before the next try if the store did not reply. */
-const UNREACHABLE_PAUSE_MS = 100;
 
 /** Releases a lock under which no body ran. If it was lost in the meantime, that does no harm. */
 async function discard(lock: Lock): Promise<void> {
