@@ -3,17 +3,17 @@ import { dirname, join, relative, sep } from "node:path";
 import test from "ava";
 import ts from "typescript";
 
-interface House {
-  /** The rooms, from the ground up, and the rooms that each may look into. */
-  readonly rooms: Readonly<Record<string, readonly string[]>>;
-  /** What stands in no room, and all may look at: it has no neighbours but its like. All else there is a way in. */
-  readonly ground: readonly string[];
+interface Part {
+  /** The folders, from the lowest layer up, and the folders that each may import from. */
+  readonly folders: Readonly<Record<string, readonly string[]>>;
+  /** Files in no folder that every file may import. They import only each other. The other files there are entry points. */
+  readonly shared: readonly string[];
 }
 
-/** That no files are in a circle is the linter's business. */
-const HOUSES: Readonly<Record<string, House>> = {
+/** The linter rejects import cycles between files. */
+const PARTS: Readonly<Record<string, Part>> = {
   transformer: {
-    rooms: {
+    folders: {
       text: [],
       parser: [],
       read: ["text", "parser"],
@@ -23,16 +23,16 @@ const HOUSES: Readonly<Record<string, House>> = {
       hosts: ["text", "parser", "read", "weave", "analyze", "verify"],
       cli: ["text", "parser", "read", "weave", "analyze", "verify", "hosts"],
     },
-    ground: [],
+    shared: [],
   },
   runtime: {
-    rooms: {
+    folders: {
       stores: [],
       commands: ["stores"],
       queue: ["stores", "commands"],
       lock: ["stores", "queue"],
     },
-    ground: [
+    shared: [
       "clock",
       "conflicts",
       "duration",
@@ -56,11 +56,10 @@ const HOUSES: Readonly<Record<string, House>> = {
   },
 };
 
-/** What a house may take from another one. */
-const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
-  // `lockweave list` shows keys as the runtime makes them. The limits that both halves know are written once,
-  // and so is what does not go together. So is where neither can run.
-  // Who looks at a server from outside knows the names and values that stand there, and where it is.
+/** The files that a part may import from the other one. */
+const OUTSIDE_IMPORTS: Readonly<Record<string, readonly string[]>> = {
+  // `lockweave list` shows keys as the runtime makes them. Both parts share the limits, the conflicts between options, and
+  // the list of unsupported platforms. The commands that read a server use its key names, values, and addresses.
   transformer: [
     "runtime/announced",
     "runtime/errors",
@@ -75,7 +74,7 @@ const NEIGHBOURS: Readonly<Record<string, readonly string[]>> = {
     "runtime/stores/value",
     "runtime/unsupported",
   ],
-  // The build writes the version in place of this.
+  // The build replaces this import with the version.
   runtime: ["package.json"],
 };
 
@@ -83,15 +82,15 @@ const REPOSITORY = join(__dirname, "..");
 
 interface Import {
   readonly from: string;
-  /** A path in the repository, without its ending. */
+  /** A path in the repository, without the file extension. */
   readonly to: string;
 }
 
-function importsIn(house: string): Import[] {
-  return readdirSync(join(REPOSITORY, house), { recursive: true, encoding: "utf8" })
+function importsIn(part: string): Import[] {
+  return readdirSync(join(REPOSITORY, part), { recursive: true, encoding: "utf8" })
     .filter((file) => /\.m?ts$/.test(file))
     .flatMap((file) => {
-      const from = join(house, file);
+      const from = join(part, file);
       const { importedFiles } = ts.preProcessFile(readFileSync(join(REPOSITORY, from), "utf8"), true, true);
       return importedFiles
         .filter(({ fileName }) => fileName.startsWith("."))
@@ -103,37 +102,37 @@ function slashed(path: string): string {
   return relative(".", path).split(sep).join("/");
 }
 
-/** The room of a file; undefined for the way in. */
-function roomOf(path: string): string | undefined {
-  const [, room, file] = path.split("/");
-  return file === undefined ? undefined : room;
+/** The folder of a file, or `undefined` for a file in no folder. */
+function folderOf(path: string): string | undefined {
+  const [, folder, file] = path.split("/");
+  return file === undefined ? undefined : folder;
 }
 
-for (const [house, { rooms, ground }] of Object.entries(HOUSES)) {
-  const all = importsIn(house);
-  const isGround = (path: string): boolean => ground.includes(path.split("/")[1] ?? "");
+for (const [part, { folders, shared }] of Object.entries(PARTS)) {
+  const all = importsIn(part);
+  const isShared = (path: string): boolean => shared.includes(path.split("/")[1] ?? "");
 
-  test(`the rooms of ${house}/ look only into those below them, types included`, (t) => {
+  test(`the folders of ${part}/ import only from lower folders, including types`, (t) => {
     t.true(all.length > 50);
     const wrong = all.filter(({ from, to }) => {
-      const [room, other] = [roomOf(from), roomOf(to)];
-      if (!to.startsWith(`${house}/`) || isGround(to)) return false;
-      if (room === undefined) return isGround(from.replace(/\.m?ts$/, ""));
-      return room !== other && (other === undefined || !rooms[room]?.includes(other));
+      const [folder, other] = [folderOf(from), folderOf(to)];
+      if (!to.startsWith(`${part}/`) || isShared(to)) return false;
+      if (folder === undefined) return isShared(from.replace(/\.m?ts$/, ""));
+      return folder !== other && (other === undefined || !folders[folder]?.includes(other));
     });
     t.deepEqual(wrong, []);
   });
 
-  test(`each file of ${house}/ is in a room, a part of the ground or a way in`, (t) => {
-    const strange = new Set(all.map(({ from }) => roomOf(from)).filter((room) => room !== undefined));
+  test(`every folder of ${part}/ is listed in this test`, (t) => {
+    const found = new Set(all.map(({ from }) => folderOf(from)).filter((folder) => folder !== undefined));
     t.deepEqual(
-      [...strange].filter((room) => !(room in rooms)),
+      [...found].filter((folder) => !(folder in folders)),
       [],
     );
   });
 
-  test(`${house}/ takes nothing from its neighbours but what is said here`, (t) => {
-    const taken = new Set(all.map(({ to }) => to).filter((to) => !to.startsWith(`${house}/`)));
-    t.deepEqual([...taken].toSorted(), [...(NEIGHBOURS[house] ?? [])].toSorted());
+  test(`${part}/ imports exactly the outside files that are listed in this test`, (t) => {
+    const imported = new Set(all.map(({ to }) => to).filter((to) => !to.startsWith(`${part}/`)));
+    t.deepEqual([...imported].toSorted(), [...(OUTSIDE_IMPORTS[part] ?? [])].toSorted());
   });
 }

@@ -24,8 +24,8 @@ test.after.always(async () => {
 });
 
 /**
- * What an example prints if the machine stalled for longer than its budget or its lock time of one second: a caller had no
- * answer from Redis, or a writer of `fencing` lost its lock before it was stopped.
+ * The output of an example if the machine stalled for longer than its wait budget or its lock time of one second. A caller
+ * got no reply from Redis, or a writer of `fencing` lost its lock before it was stopped.
  */
 const STALLED =
   /LOCK_UNREACHABLE|the store could not be asked|a writer did not get that far: LOCK_LOST|writes 105: LOCK_LOST/;
@@ -40,8 +40,8 @@ async function playOnce(file: string, env: NodeJS.ProcessEnv, directory = EXAMPL
   const { stdout, stderr } = await run(process.execPath, [join(directory, file)], {
     env: { ...rest, ...env },
   });
-  if (stderr !== "") throw new Error(`${file} complained:\n${stderr}`);
-  if (STALLED.test(stdout)) throw new Error(`${file} was stalled:\n${stdout}`);
+  if (stderr !== "") throw new Error(`${file} wrote to stderr:\n${stderr}`);
+  if (STALLED.test(stdout)) throw new Error(`${file} stalled:\n${stdout}`);
   return stdout;
 }
 
@@ -59,7 +59,7 @@ async function untilNotStalled<T>({ REDIS_URL }: NodeJS.ProcessEnv, scenario: ()
 
 let unprotected: Promise<string> | undefined;
 
-/** Builds, once, the examples with `stock` without its comment, and `fencing` without its word. Resolves to their directory. */
+/** Builds the examples once, without the comment of `stock` and the attribute of `fencing`. Resolves to their directory. */
 function withoutProtection(): Promise<string> {
   unprotected ??= buildWithoutProtection();
   return unprotected;
@@ -85,7 +85,7 @@ function remove(directory: string, file: string, words: RegExp): void {
   writeFileSync(join(directory, file), rest);
 }
 
-outsideMatrix("the committed output of the examples is what tspc emits today", async (t) => {
+outsideMatrix("the committed output of the examples equals what tspc emits", async (t) => {
   const directory = copyOfExamples((file) => !isEmitted(file));
   t.teardown(() => rmSync(join(directory, ".."), { recursive: true }));
   await compile(directory);
@@ -97,12 +97,12 @@ outsideMatrix("the committed output of the examples is what tspc emits today", a
 });
 
 for (const server of ["the memory store", "Redis"]) {
-  // The examples use the same keys: each has a database of its own.
+  // The examples use the same keys, so each gets its own database.
   const inSuite = server === "Redis" ? inMatrix : outsideMatrix;
   const env = (database = 0): NodeJS.ProcessEnv =>
     server === "Redis" ? { REDIS_URL: `${redis.url}/${database}` } : {};
 
-  inSuite(`order-controller: on ${server}, the second client waits and then works`, async (t) => {
+  inSuite(`order-controller: on ${server}, the second client waits for the first one`, async (t) => {
     const lines = story(await play("order-controller/main.mjs", env()));
     const retry = lines.slice(lines.findIndex((line) => line.includes("The work takes 6 s")) + 1);
     const name = "LOCK_retryOrder_Test001 (OrderController.testRetry)";
@@ -120,7 +120,7 @@ for (const server of ["the memory store", "Redis"]) {
         `${name} ID released after N ms`,
       ],
     );
-    // The second request may be in line before the store has answered the first.
+    // The second request may wait before the store has replied to the first.
     t.is(retry.filter((line) => line === waits).length, 1);
     t.true(retry.indexOf(waits) < retry.indexOf("testRetry Test001: done"));
     t.deepEqual(lines.filter((line) => line.startsWith("client")).toSorted(), [
@@ -138,7 +138,7 @@ for (const server of ["the memory store", "Redis"]) {
     t.true(lines.includes("LOCK_payOrder_Test001 (OrderController.testJson) ID holds the lock after N ms"));
   });
 
-  inSuite(`reentrant: on ${server}, nested calls are let in and a sibling waits`, async (t) => {
+  inSuite(`reentrant: on ${server}, nested calls reenter the lock and a sibling call waits`, async (t) => {
     t.deepEqual((await play("reentrant/reentrant.cjs", env(1))).trim().split("\n"), [
       "transfer of 5 + 25 begins",
       "  5 withdrawn, 95 left",
@@ -152,7 +152,7 @@ for (const server of ["the memory store", "Redis"]) {
     ]);
   });
 
-  inSuite(`by-hand: on ${server}, locks without a tag`, async (t) => {
+  inSuite(`by-hand: on ${server}, withLock() and obtain() lock without a tag`, async (t) => {
     t.deepEqual((await play("by-hand/by-hand.mjs", env(2))).trim().split("\n"), [
       "withLock: paid",
       "withLock: holds LOCK_payOrder_Test001, fencing token drawn: true",
@@ -164,11 +164,11 @@ for (const server of ["the memory store", "Redis"]) {
     ]);
   });
 
-  inSuite(`current-lock: on ${server}, the body asks for its lock`, async (t) => {
+  inSuite(`current-lock: on ${server}, the body reads its lock`, async (t) => {
     t.is(await play("current-lock/current-lock.mjs", env(3)), "acme: 7, fencing token drawn: true\n");
   });
 
-  inSuite(`cache: on ${server}, those who read are inside together, and a writer alone`, async (t) => {
+  inSuite(`cache: on ${server}, readers run together and a writer runs alone`, async (t) => {
     t.deepEqual((await play("cache/main.mjs", env(6))).trimEnd().split("\n"), [
       "0 read while the prices are replaced",
       "0 read while the prices are replaced",
@@ -178,21 +178,18 @@ for (const server of ["the memory store", "Redis"]) {
     ]);
   });
 
-  inSuite(`rate: on ${server}, no more are inside than there are permits`, async (t) => {
+  inSuite(`rate: on ${server}, permits limit how many bodies run at once`, async (t) => {
     t.is(await play("rate/main.mjs", env(7)), "12 mails, over 3 connections at most\n");
   });
 
-  inSuite(
-    `transfer: on ${server}, a thousand transfers in all directions end, and the sum stays`,
-    async (t) => {
-      t.deepEqual((await play("transfer/main.mjs", env(8))).trimEnd().split("\n"), [
-        "with the comment: 1000 transfers, 3000 in all",
-        "without it: the sum is another",
-      ]);
-    },
-  );
+  inSuite(`transfer: on ${server}, a thousand transfers in all directions keep the sum`, async (t) => {
+    t.deepEqual((await play("transfer/main.mjs", env(8))).trimEnd().split("\n"), [
+      "with the comment: 1000 transfers, 3000 in all",
+      "without it: the sum is another",
+    ]);
+  });
 
-  inSuite(`telemetry: on ${server}, each lock is a span`, async (t) => {
+  inSuite(`telemetry: on ${server}, each lock becomes a span`, async (t) => {
     const lines = (await play("telemetry/main.mjs", env(5))).trimEnd().split("\n");
     const withoutDetails = lines.map((line) => line.replace(/(LOCK_WAIT_TIME_OUT): .*/, "$1"));
     t.deepEqual(withoutDetails.toSorted(), [
@@ -219,13 +216,13 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially("stock: oversells as soon as the comment is removed", async (t) => {
+outsideMatrixSerially("stock: oversells if the comment is removed", async (t) => {
   const env = { REDIS_URL: redis.url };
   const [, unlocked = ""] = (await play("stock/main.mjs", env, await withoutProtection())).split("\n");
   t.true(soldOf(unlocked) > 100, unlocked);
 });
 
-/** The lines about one of the two stories of `fencing`, without the numbers in which two runs differ. */
+/** The lines of one of the two runs of `fencing`, without the numbers that differ between runs. */
 function fencingStory(output: string, title: string): string[] {
   const lines = output
     .split("\n")
@@ -244,7 +241,7 @@ const THE_LATE_WRITE_LANDS = [
 ];
 
 outsideMatrixSerially(
-  "fencing: the write of a stopped writer lands without the token, and not with it",
+  "fencing: the late write of a stopped writer succeeds without the token and fails with it",
   async (t) => {
     const output = await play("fencing/main.mjs", { REDIS_URL: `${redis.url}/4` });
     t.deepEqual(fencingStory(output, "Without the token:"), THE_LATE_WRITE_LANDS);
@@ -257,7 +254,7 @@ outsideMatrixSerially(
 );
 
 outsideMatrixSerially(
-  "fencing: the late write lands as soon as the word is removed from the tag",
+  "fencing: the late write succeeds if the attribute is removed from the tag",
   async (t) => {
     const env = { REDIS_URL: `${redis.url}/4` };
     const output = await play("fencing/main.mjs", env, await withoutProtection());
@@ -266,7 +263,7 @@ outsideMatrixSerially(
 );
 
 for (const example of ["stock", "fencing"]) {
-  outsideMatrix(`${example}: says what it needs when there is no server`, async (t) => {
+  outsideMatrix(`${example}: reports that it needs a Redis server`, async (t) => {
     const { REDIS_URL: _, ...env } = process.env;
     const main = join(EXAMPLES, example, "main.mjs");
     const failure = await t.throwsAsync(run(process.execPath, [main], { env }));
@@ -282,7 +279,7 @@ function isEmitted(file: string): boolean {
   return /\.[mc]js$/.test(file);
 }
 
-/** The examples in a place of their own, from where `lockweave` and `ioredis` resolve as for a user. */
+/** Copies the examples to a directory where `lockweave` and `ioredis` resolve as for a user. */
 function copyOfExamples(filter: (file: string) => boolean): string {
   const home = mkdtempSync(join(tmpdir(), "lockweave-examples-"));
   const directory = join(home, "examples");
@@ -293,17 +290,20 @@ function copyOfExamples(filter: (file: string) => boolean): string {
   return directory;
 }
 
-outsideMatrix("cron: of several machines that start a job one after the other, one runs it", async (t) => {
-  const env = { REDIS_URL: `${redis.url}/9` };
-  const machines = await untilNotStalled(env, async () => {
-    const outputs: string[] = [];
-    for (let machine = 0; machine < 3; machine += 1) outputs.push(await playOnce("cron/cron.mjs", env));
-    return outputs.map((output) => output.trim());
-  });
-  t.deepEqual(machines, [
-    "made the report of 2026-01-31",
-    "another machine has made it",
-    "another machine has made it",
-  ]);
-  t.is((await play("cron/cron.mjs")).trim(), "made the report of 2026-01-31");
-});
+outsideMatrix(
+  "cron: only one of several machines that start a job one after the other runs it",
+  async (t) => {
+    const env = { REDIS_URL: `${redis.url}/9` };
+    const machines = await untilNotStalled(env, async () => {
+      const outputs: string[] = [];
+      for (let machine = 0; machine < 3; machine += 1) outputs.push(await playOnce("cron/cron.mjs", env));
+      return outputs.map((output) => output.trim());
+    });
+    t.deepEqual(machines, [
+      "made the report of 2026-01-31",
+      "another machine has made it",
+      "another machine has made it",
+    ]);
+    t.is((await play("cron/cron.mjs")).trim(), "made the report of 2026-01-31");
+  },
+);

@@ -27,14 +27,14 @@ interface Listed {
   readonly title: string;
 }
 
-/** By their numbers. */
+/** The listed tests by their numbers. */
 const listed = new Map(
   [...matrix.matchAll(/^(\d+)\. \[[^\]]*\]\(\.\.\/(.*?)\): (`+)(.*?)\3$/gm)].map(
     ([, number = "", file = "", , title = ""]): [string, Listed] => [number, { file, title }],
   ),
 );
 
-test("each cell of the matrix of hosts names a test that is there, or says that there is none", (t) => {
+test("each cell of the host matrix names a test that exists, or says that it is not tested", (t) => {
   t.true(hosts.size > 15);
   const named = new Set<string>();
   for (const [host, cells] of hosts) {
@@ -59,7 +59,7 @@ test("each cell of the matrix of hosts names a test that is there, or says that 
   }
 });
 
-test("what only `npm run test:matrix` tests is marked as such", (t) => {
+test("the matrix marks tests that run only in `npm run test:matrix`", (t) => {
   for (const [host, cells] of hosts) {
     for (const cell of cells) {
       const [, mark = "", number = ""] = /^([✔◆]) (\d+)/.exec(cell) ?? [];
@@ -77,7 +77,7 @@ test("what only `npm run test:matrix` tests is marked as such", (t) => {
   }
 });
 
-test("each host of the page has its row in the matrix", (t) => {
+test("each host in docs/hosts.md has a row in the matrix", (t) => {
   const headings = [...page("docs/hosts.md").matchAll(/^## (.*)$/gm)].map(([, heading = ""]) => heading);
   const others = new Set([
     "Frameworks on Vite",
@@ -95,7 +95,7 @@ test("each host of the page has its row in the matrix", (t) => {
   }
 });
 
-test("the table at the top of the page has each host of the matrix, and no other", (t) => {
+test("the table at the top of docs/hosts.md has exactly the hosts of the matrix", (t) => {
   const [table = ""] = page("docs/hosts.md").split("\n## ");
   const [, , ...inShort] = rowsIn(table);
   const named = inShort.flatMap(([names = ""]) => names.replaceAll(/`| \(.*?\)/g, "").split(", "));

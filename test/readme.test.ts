@@ -62,7 +62,7 @@ test("each block of code that names a file is part of that file", (t) => {
 const [program = "", unitTest = "", ...otherCode] = codeIn(readme, "ts");
 const output = codeIn(readme, "text");
 
-test("the first program in the README is a whole example, and prints what the README says", async (t) => {
+test("the first program in the README is a complete example and prints what the README shows", async (t) => {
   t.is(program, page("examples/buy/buy.mts"));
   t.deepEqual(otherCode, []);
   const project = await makeHosted({ "buy.mts": program });
@@ -152,7 +152,7 @@ for (const file of [...READMES, "CONTRIBUTING.md", "examples/README.md", ...DOCS
   });
 }
 
-test("the page of the API lists every error class with its code", (t) => {
+test("docs/api.md lists every error class with its code", (t) => {
   for (const [name, value] of Object.entries(lockweave)) {
     if (!name.startsWith("Lock") || name === "LockError") continue;
     const ErrorClass = value as new (message: string) => lockweave.LockError;
@@ -207,6 +207,6 @@ test("docs/tag.md, the README, and the editor document each attribute in the sam
   for (const [name, row] of everyday) t.deepEqual(row, documented.get(name), name);
 });
 
-test("the access that the page of the API asks of a Redis user is the one that the stores are tested under", (t) => {
+test("docs/api.md documents the Redis access that the store tests use", (t) => {
   t.true(api.includes(`ACL SETUSER app on >password ${SMALLEST_ACCESS}\n`));
 });

@@ -10,7 +10,7 @@ import { deferred } from "./support/deferred";
 import { startRedis, type RedisServer } from "./support/redis-server";
 import { until } from "./support/until";
 
-// Every row of the tag table, compiled by tspc and run on a real Redis. A row that does nothing fails here.
+// Every row of the tag table, compiled by tspc and run on a real Redis. A row without an effect fails here.
 
 let rows: Fixture.Rows;
 let OrderBusyError: typeof Fixture.OrderBusyError;
@@ -42,18 +42,18 @@ test.after.always(async () => {
 
 const keys = async (): Promise<string[]> => (await client.keys("LOCK_*")).toSorted();
 
-test.serial("businessFlag alone is the key, whose value is the requestId", async (t) => {
+test.serial("businessFlag alone makes the key, and the key's value is the requestId", async (t) => {
   const requestId = await rows.flagAlone(async () => client.get("LOCK_payOrder"));
   t.regex(requestId ?? "", /^[0-9a-f]{32}$/);
   t.is(await client.exists("LOCK_payOrder"), 0);
 });
 
-test.serial("keyName: the ancestor's example has the ancestor's key, byte for byte", async (t) => {
+test.serial("keyName: makes the same key as the Java @RedisLock annotation", async (t) => {
   t.deepEqual(await rows.keyName("Test001", keys), ["LOCK_payOrder_Test001"]);
 });
 
 test.serial(
-  "keyName: a list of paths, of this, of destructured parameters, and a quoted expression",
+  "keyName: accepts several paths, `this`, destructured parameters, and a quoted expression",
   async (t) => {
     const order = { orderNo: "Test001", user: { id: 7 } };
     t.deepEqual(await rows.severalPaths(order, { sku: "gold" }, [{ count: 2 }], keys), [
@@ -62,34 +62,37 @@ test.serial(
   },
 );
 
-test.serial("keyName: each value locks for itself, and one value locks itself out", async (t) => {
-  const inner = await rows.keyName("A", () => rows.keyName("B", keys));
-  t.deepEqual(inner, ["LOCK_payOrder_A", "LOCK_payOrder_B"]);
-  const order: string[] = [];
-  await Promise.all(
-    ["first", "second"].map((name) =>
-      rows.keyName("A", async () => {
-        order.push(`${name} in`);
-        await client.ping();
-        order.push(`${name} out`);
-      }),
-    ),
-  );
-  t.deepEqual(order, ["first in", "first out", "second in", "second out"]);
-});
+test.serial(
+  "keyName: calls with different values run together, and calls with the same value take turns",
+  async (t) => {
+    const inner = await rows.keyName("A", () => rows.keyName("B", keys));
+    t.deepEqual(inner, ["LOCK_payOrder_A", "LOCK_payOrder_B"]);
+    const order: string[] = [];
+    await Promise.all(
+      ["first", "second"].map((name) =>
+        rows.keyName("A", async () => {
+          order.push(`${name} in`);
+          await client.ping();
+          order.push(`${name} out`);
+        }),
+      ),
+    );
+    t.deepEqual(order, ["first in", "first out", "second in", "second out"]);
+  },
+);
 
-test.serial("keyType=VALUE: the value itself", async (t) => {
+test.serial("keyType=VALUE: uses the value itself", async (t) => {
   t.deepEqual(await rows.keyTypeValue(17, keys), ["LOCK_payOrder_17"]);
 });
 
-test.serial("keyType=CLASS with keyClass and fieldName: fields of an object", async (t) => {
+test.serial("keyType=CLASS with keyClass and fieldName: uses fields of an object", async (t) => {
   t.deepEqual(await rows.keyTypeClass({ orderNo: "Test001", user: { id: 7 } }, keys), [
     "LOCK_payOrder_7,Test001",
   ]);
 });
 
 test.serial(
-  "keyType=JSON with fieldName: a field of JSON text, of a Map, and of what toJSON gives",
+  "keyType=JSON with fieldName: reads a field of JSON text, of a Map, and of the result of toJSON()",
   async (t) => {
     const expected = ["LOCK_payOrder_7"];
     t.deepEqual(await rows.keyTypeJson('{"user":{"id":7}}', keys), expected);
@@ -98,7 +101,7 @@ test.serial(
   },
 );
 
-test.serial("lockTime: 30 s by default, a bare number in seconds, or with a unit", async (t) => {
+test.serial("lockTime: is 30 s by default, and accepts seconds or a unit", async (t) => {
   const pttl = (key: string) => async (): Promise<number> => client.pttl(key);
   const seconds = async (row: Promise<number>): Promise<number> => Math.ceil((await row) / 1000);
   t.is(await seconds(rows.defaults(pttl("LOCK_defaults"))), 30);
@@ -106,7 +109,7 @@ test.serial("lockTime: 30 s by default, a bare number in seconds, or with a unit
   t.is(await seconds(rows.lockTimeWithUnit(pttl("LOCK_lockTime"))), 120);
 });
 
-/** The outcome of a row whose key somebody else holds all the time. */
+/** Runs a row while another caller holds its key. */
 async function whileHeld<T>(row: () => Promise<T>): Promise<T> {
   await client.set("LOCK_impatient", "somebody else");
   try {
@@ -116,7 +119,7 @@ async function whileHeld<T>(row: () => Promise<T>): Promise<T> {
   }
 }
 
-test.serial("retryTimes and waitTime make the wait budget, after which onFailure=throw throws", async (t) => {
+test.serial("onFailure=throw throws after the wait budget of retryTimes and waitTime", async (t) => {
   const error = await whileHeld(() => t.throwsAsync(rows.onFailureThrow(async () => t.fail())));
   t.like(error, { name: "LockWaitTimeoutError", code: "LOCK_WAIT_TIME_OUT" });
   t.regex(error?.message ?? "", /retryTimes=2, waitTime=50ms/);
@@ -133,33 +136,33 @@ test.serial("onFailure=OrderBusyError throws that class, with the reason as its 
   t.like(error?.cause, { code: "LOCK_WAIT_TIME_OUT" });
 });
 
+test.serial("onLost: a lost lock throws at the caller, or only warns with onLost=warn", async (t) => {
+  const steal = async (): Promise<string> => {
+    await client.set("LOCK_lost", "a stranger");
+    return "done";
+  };
+  t.like(await t.throwsAsync(rows.onLostThrow(steal)), { code: "LOCK_LOST" });
+  await client.del("LOCK_lost");
+  warnings.length = 0;
+  t.is(await rows.onLostWarn(steal), "done");
+  t.regex(warnings.join(), /LOCK_lost.* was lost before its work was done \(somebody else holds it\)/);
+  t.is(await client.get("LOCK_lost"), "a stranger");
+});
+
 test.serial(
-  "onLost: the caller of a body that lost its lock is told, or with onLost=warn the logger",
+  "key: the template makes the whole key, and other holders of that key exclude the call",
   async (t) => {
-    const steal = async (): Promise<string> => {
-      await client.set("LOCK_lost", "a stranger");
-      return "done";
-    };
-    t.like(await t.throwsAsync(rows.onLostThrow(steal)), { code: "LOCK_LOST" });
-    await client.del("LOCK_lost");
-    warnings.length = 0;
-    t.is(await rows.onLostWarn(steal), "done");
-    t.regex(warnings.join(), /LOCK_lost.* was lost before its work was done \(somebody else holds it\)/);
-    t.is(await client.get("LOCK_lost"), "a stranger");
+    const inside = async (): Promise<string[]> => await client.keys("mutex:*");
+    t.deepEqual(await rows.key({ orderNo: "Test001", user: { id: 7 } }, inside), ["mutex:Test001/7"]);
+    await client.set("mutex:Test001/7", "another library's", "PX", 60_000);
+    await t.throwsAsync(rows.key({ orderNo: "Test001", user: { id: 7 } }, inside), {
+      code: "LOCK_WAIT_TIME_OUT",
+    });
+    await client.del("mutex:Test001/7");
   },
 );
 
-test.serial("key: the whole key is the template's, beside whoever takes it by that name", async (t) => {
-  const inside = async (): Promise<string[]> => await client.keys("mutex:*");
-  t.deepEqual(await rows.key({ orderNo: "Test001", user: { id: 7 } }, inside), ["mutex:Test001/7"]);
-  await client.set("mutex:Test001/7", "another library's", "PX", 60_000);
-  await t.throwsAsync(rows.key({ orderNo: "Test001", user: { id: 7 } }, inside), {
-    code: "LOCK_WAIT_TIME_OUT",
-  });
-  await client.del("mutex:Test001/7");
-});
-
-test.serial("when: where it is false, the body runs without a lock, beside whoever holds it", async (t) => {
+test.serial("when: the body runs without a lock if the condition is false", async (t) => {
   const order = (id: number): Fixture.Order => ({ orderNo: "Test001", user: { id } });
   const inside = async (lock: string | undefined): Promise<unknown> => [
     lock,
@@ -171,7 +174,7 @@ test.serial("when: where it is false, the body runs without a lock, beside whoev
   t.deepEqual(beside, [undefined, ["LOCK_when_Test001"]]);
 });
 
-test.serial("watchdog: the key lives as long as the body", async (t) => {
+test.serial("watchdog: the key is renewed until the body ends", async (t) => {
   const end = deferred();
   let renewals = 0;
   const work = rows.watchdog(async () => {
@@ -190,12 +193,12 @@ test.serial("watchdog: the key lives as long as the body", async (t) => {
   t.is(await client.exists("LOCK_watchdog"), 0);
 });
 
-test.serial("watchdog=false: the key ends with its lockTime, and the caller is told", async (t) => {
+test.serial("watchdog=false: the key expires after lockTime, and the caller gets LOCK_LOST", async (t) => {
   const work = rows.watchdogOff(() => until(async () => (await client.exists("LOCK_watchdog")) === 0));
   t.like(await t.throwsAsync(work), { code: "LOCK_LOST" });
 });
 
-test.serial("lockAtLeast: the key stays so long after it was taken, and nobody has it", async (t) => {
+test.serial("lockAtLeast: the key stays closed to everybody after a short body", async (t) => {
   t.is(await rows.lockAtLeast(async () => "done"), "done");
   const left = await client.pttl("LOCK_nightly");
   t.true(left > 0 && left <= 10_000);
@@ -203,29 +206,26 @@ test.serial("lockAtLeast: the key stays so long after it was taken, and nobody h
   t.is(await rows.lockAtLeast(async () => t.fail()), undefined);
 });
 
-test.serial(
-  "holdAtMost: a body that hangs loses its key, and is told; until then it was renewed",
-  async (t) => {
-    const since = performance.now();
-    const work = rows.holdAtMost(async ({ signal }) => {
-      await once(signal, "abort");
-      t.true(performance.now() - since > 400); // Longer than the lock time.
-      await until(async () => (await client.exists("LOCK_holdAtMost")) === 0);
-    });
-    const error = await t.throwsAsync(work);
-    t.like(error, { code: "LOCK_LOST" });
-    t.regex(error?.message ?? "", /its holdAtMost has passed/);
-  },
-);
+test.serial("holdAtMost: a hanging body is renewed until then, and its signal aborts", async (t) => {
+  const since = performance.now();
+  const work = rows.holdAtMost(async ({ signal }) => {
+    await once(signal, "abort");
+    t.true(performance.now() - since > 400); // Longer than the lock time.
+    await until(async () => (await client.exists("LOCK_holdAtMost")) === 0);
+  });
+  const error = await t.throwsAsync(work);
+  t.like(error, { code: "LOCK_LOST" });
+  t.regex(error?.message ?? "", /its holdAtMost has passed/);
+});
 
-test.serial("autoUnlock=false: the key is left to expire", async (t) => {
+test.serial("autoUnlock=false: the key remains until it expires", async (t) => {
   await rows.autoUnlockOff(async () => {});
   const left = await client.pttl("LOCK_autoUnlock");
   t.true(left > 0 && left <= 20_000);
 });
 
 test.serial(
-  "release=background: the caller does not wait for the store, and the key is free soon after",
+  "release=background: the caller does not wait for the release, and the key becomes free soon after",
   async (t) => {
     const other = server.client();
     t.is(await rows.releaseInBackground(() => client.get("LOCK_release").then((value) => value?.length)), 32);
@@ -237,32 +237,29 @@ test.serial(
   },
 );
 
-test.serial("reentrant: the holder is let in again; without it, it is not", async (t) => {
+test.serial("reentrant: the holder enters again, and cannot without the attribute", async (t) => {
   t.is(await rows.reentrant(() => rows.reentrant(() => rows.reentrant(async () => "inside"))), "inside");
   t.is(await client.exists("LOCK_reentrant"), 0);
   const error = await t.throwsAsync(rows.reentrant(() => rows.notReentrant(async () => t.fail())));
   t.like(error, { code: "LOCK_WAIT_TIME_OUT" });
 });
 
-test.serial("fencing: each holder's token is larger than the one before", async (t) => {
+test.serial("fencing: each holder gets a larger token than the one before", async (t) => {
   const token = async (value: number | undefined): Promise<number> => value ?? NaN;
   const first = await rows.fencing(token);
   t.true((await rows.fencing(token)) > first);
   t.is(await rows.fencingOff(async (value) => value), undefined);
 });
 
-test.serial(
-  "store: the key is in that store, and another lock in the one of configure({ redis })",
-  async (t) => {
-    const inside = (): Promise<string[]> => client.keys("*LOCK_store");
-    t.deepEqual(await rows.store(inside), ["payments:LOCK_store"]);
-    t.deepEqual(await rows.storeDefault(inside), ["LOCK_store"]);
-    const both = await rows.store(() => rows.storeDefault(inside));
-    t.deepEqual(both.toSorted(), ["LOCK_store", "payments:LOCK_store"]);
-  },
-);
+test.serial("store: the key is in the named store, separate from the key in the default store", async (t) => {
+  const inside = (): Promise<string[]> => client.keys("*LOCK_store");
+  t.deepEqual(await rows.store(inside), ["payments:LOCK_store"]);
+  t.deepEqual(await rows.storeDefault(inside), ["LOCK_store"]);
+  const both = await rows.store(() => rows.storeDefault(inside));
+  t.deepEqual(both.toSorted(), ["LOCK_store", "payments:LOCK_store"]);
+});
 
-test.serial("replicas: a master without replicas gives no such lock, and keeps nothing of it", async (t) => {
+test.serial("replicas: a master without replicas refuses the lock, and keeps no key", async (t) => {
   const error = await t.throwsAsync(rows.replicas(async () => t.fail()));
   t.like(error, { code: "LOCK_UNREACHABLE" });
   t.regex(
@@ -272,7 +269,7 @@ test.serial("replicas: a master without replicas gives no such lock, and keeps n
   await until(async () => (await client.exists("LOCK_replicas")) === 0);
 });
 
-test.serial("mode=read is held beside others that read, and mode=write alone", async (t) => {
+test.serial("mode=read holds together with other readers, and mode=write holds alone", async (t) => {
   const busy = { code: "LOCK_WAIT_TIME_OUT" };
   const end = deferred();
   let inside = 0;
@@ -298,7 +295,7 @@ test.serial("mode=read is held beside others that read, and mode=write alone", a
   t.is(await client.exists("LOCK_mode"), 0);
 });
 
-test.serial("mode=read lets its own context read again, and refuses it to write", async (t) => {
+test.serial("mode=read can be read again in its own context, but not written", async (t) => {
   t.is(await rows.read(() => rows.read(async () => "again")), "again");
   await t.throwsAsync(
     rows.read(() => rows.write(async () => t.fail())),
@@ -306,7 +303,7 @@ test.serial("mode=read lets its own context read again, and refuses it to write"
   );
 });
 
-test.serial("each=true locks each part, and each element of an array, or nothing", async (t) => {
+test.serial("each=true locks every part and every element of an array, or nothing", async (t) => {
   const each = async (): Promise<string[]> => (await client.keys("LOCK_each_*")).toSorted();
   t.deepEqual(await rows.each("b", "a", each), ["LOCK_each_a", "LOCK_each_b"]);
   t.deepEqual(await rows.eachElement(["y", "x", "y"], each), ["LOCK_each_3", "LOCK_each_x", "LOCK_each_y"]);
@@ -325,7 +322,7 @@ test.serial("each=true locks each part, and each element of an array, or nothing
   t.deepEqual(await each(), []);
 });
 
-test.serial("permits=2 lets in two at once, and no third", async (t) => {
+test.serial("permits=2 lets two callers in at once, and no third", async (t) => {
   const end = deferred();
   const two = [rows.permits(() => end.promise), rows.permits(() => end.promise)];
   await until(async () => (await client.get("LOCK_permits")) === "shared:permits:2");

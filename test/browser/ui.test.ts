@@ -12,8 +12,8 @@ import { until } from "../support/until";
 import { Programs } from "../cli/programs";
 import { isMatrix } from "../support/suites";
 
-// What somebody sees who opens the page of `ui` in a browser, and what is told of a thousand locks of a hundred processes.
-// With `SCREENSHOTS=1`, the pictures of `docs/images` are made anew.
+// The page of `ui` in a real browser, and all commands with a thousand locks of a hundred processes. `SCREENSHOTS=1`
+// creates the pictures in `docs/images` again.
 
 const inBrowser = isMatrix ? test.serial : test.serial.skip;
 
@@ -31,7 +31,7 @@ test.before(async () => {
   browser = await chromium.launch({
     executablePath: "/usr/bin/chromium",
     args: [
-      "--no-sandbox", // As root there is none.
+      "--no-sandbox", // Chromium has no sandbox as root.
       "--disable-gpu",
       "--disable-quic",
       "--no-first-run",
@@ -71,7 +71,7 @@ async function addressOf(): Promise<string> {
 
 interface Opened {
   readonly page: Page;
-  /** What went wrong in it. */
+  /** The errors on the page. */
   readonly errors: readonly string[];
 }
 
@@ -84,7 +84,7 @@ async function open(url: string): Promise<Opened> {
   return { page, errors };
 }
 
-inBrowser("locks are shown as they come and go, and the token is not left in the address", async (t) => {
+inBrowser("the page shows locks as they change, and removes the token from its address", async (t) => {
   const { page, errors } = await open(await addressOf());
   await page.getByText("No locks are held or waited for.").waitFor();
   t.false(page.url().includes("token"));
@@ -102,7 +102,7 @@ inBrowser("locks are shown as they come and go, and the token is not left in the
   t.deepEqual(errors, []);
 });
 
-inBrowser("a lock is shown by itself, with who held it, and who waited for whom", async (t) => {
+inBrowser("the page of a lock shows its holders and waiters, and who waited for whom", async (t) => {
   const { page, errors } = await open(await addressOf());
   const holder = await programs.program('await obtain(lockKey("pay", 1));');
   const waiter = await programs.program('void take("OrderService.pay", "pay", 1);');
@@ -119,7 +119,7 @@ inBrowser("a lock is shown by itself, with who held it, and who waited for whom"
   t.deepEqual(errors, []);
 });
 
-inBrowser("a lock is taken only when both questions are answered", async (t) => {
+inBrowser("the page revokes and frees a lock only after a confirmation", async (t) => {
   const { page, errors } = await open(await addressOf());
   await programs.program('await obtain(lockKey("pay", 1));');
   const held = await admin.get("LOCK_pay_1");
@@ -146,7 +146,7 @@ inBrowser("a lock is taken only when both questions are answered", async (t) => 
   t.deepEqual(errors, []);
 });
 
-inBrowser("names of locks and words of holders are text, whatever they are", async (t) => {
+inBrowser("the page shows lock names and values as text, not as HTML", async (t) => {
   const nasty = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
   await admin.set(`LOCK_${nasty}`, nasty, "PX", 60_000);
   const { page, errors } = await open(await addressOf());
@@ -163,11 +163,11 @@ inBrowser("names of locks and words of holders are text, whatever they are", asy
   t.deepEqual(errors, []);
 });
 
-inBrowser("a page elsewhere neither reads it nor frees a lock, though it knew the address", async (t) => {
+inBrowser("a page of another origin can neither read nor free locks, even with the token", async (t) => {
   await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
   const address = new URL(await addressOf());
   const token = new URLSearchParams(address.hash.slice(1)).get("token") ?? "";
-  const { page } = await open(await addressOf()); // Another port: another origin.
+  const { page } = await open(await addressOf()); // Another port is another origin.
   const answers = await page.evaluate(
     async ([origin, bearer]) => {
       const tried = async (path: string, init: RequestInit): Promise<string> =>
@@ -188,7 +188,7 @@ inBrowser("a page elsewhere neither reads it nor frees a lock, though it knew th
   t.is(await admin.get("LOCK_pay"), "a".repeat(32));
 });
 
-inBrowser("who has no token is told what to open; when `ui` has ended, that is told", async (t) => {
+inBrowser("the page asks for the whole address without a token, and says when `ui` has ended", async (t) => {
   const url = await addressOf();
   const { page } = await open(url.replace(/#.*/, ""));
   await page.getByText("Open the address that `lockweave ui` has written.").waitFor();
@@ -217,17 +217,17 @@ async function lookAtTop(): Promise<Top> {
 
 const PATIENCE_MS = 240_000;
 
-inBrowser("a thousand locks of a hundred processes are told by every command", async (t) => {
+inBrowser("every command shows a thousand locks of a hundred processes", async (t) => {
   const PROCESSES = 100;
   workers = Array.from({ length: PROCESSES }, (_, index) =>
     fork(join(__dirname, "worker.cjs"), [String(index)], { env: { ...process.env, REDIS_URL: server.url } }),
   );
   await Promise.all(workers.map((worker) => once(worker, "message")));
-  // Each wants the shared one again as soon as it has had it: one may be between the two.
+  // Each process waits for the shared lock again after it has held it, so one may not be in the queue.
   await until(async () => (await admin.zcard("lockweave:2:queue:{LOCK_shared}")) >= PROCESSES - 1);
-  // The first announcement of a process may come after its first lock.
+  // A process may announce itself after its first lock.
   await until(async () => (await admin.keys(processName("*"))).length === PROCESSES);
-  // The shared lock has no holder while it changes hands: then look again.
+  // The shared lock has no holder during a hand-off, so this retries.
   let top = await lookAtTop();
   await until(async () => {
     top = await lookAtTop();
@@ -252,11 +252,11 @@ inBrowser("a thousand locks of a hundred processes are told by every command", a
   const inspected = await programs.lockweave(["inspect", "LOCK_shared"]);
   t.regex(inspected.stdout, /^9[89] .*LOCK_shared/m);
   const { page, errors } = await open(await addressOf());
-  page.setDefaultTimeout(PATIENCE_MS); // A hundred processes beside it may keep both cores busy.
-  // The shared lock may change hands while the page is made.
+  page.setDefaultTimeout(PATIENCE_MS); // The hundred processes may keep both cores busy.
+  // The shared lock may be handed off while the page loads.
   await page.getByText(/^1,00[01] held, 9[89] waiting/).waitFor();
   await page.getByText(/and 80[01] more/).waitFor();
-  // It releases nothing if the lock changes hands while it starts.
+  // The command releases nothing if the lock is handed off while the command starts.
   await until(async () => (await programs.lockweave(["release", "LOCK_shared", "--yes"])).code === 0);
   await page.getByRole("link", { name: "LOCK_shared" }).first().click();
   await until(async () => (await page.locator("#line rect.holds").count()) >= 3);
@@ -265,7 +265,7 @@ inBrowser("a thousand locks of a hundred processes are told by every command", a
 
 const forPictures = process.env["SCREENSHOTS"] === undefined ? test.serial.skip : test.serial;
 
-forPictures("the pictures of the docs are made", async (t) => {
+forPictures("creates the pictures of the docs", async (t) => {
   t.timeout(300_000);
   const directory = join(PACKAGE, "docs/images");
   await mkdir(directory, { recursive: true });

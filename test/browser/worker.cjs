@@ -1,4 +1,4 @@
-// One of very many processes: it holds ten locks of its own, and takes its turns with one that all want.
+// One of many processes. It holds ten locks of its own, and acquires one shared lock again and again.
 const { join } = require("node:path");
 const { setTimeout: sleep } = require("node:timers/promises");
 const { acquire, configure, lockKey, obtain, open, release, retryCheck } = require(

@@ -30,7 +30,7 @@ const CYCLE =
 const SIMILAR =
   "LW1506: Only this tag has the flag `Stock`, and `reserve` has `stock`. Is it the same? Locks with different flags do not exclude each other.";
 
-test.serial("the check tells of orders of locks, and of what is likely to be wrong", async (t) => {
+test.serial("check reports a cycle of locks as an error and a similar flag as a warning", async (t) => {
   const project = await makeProject(FILES);
   t.is((await project.tspc()).code, 0);
   const { code, stdout, stderr } = await lockweave(project, "check");
@@ -39,7 +39,7 @@ test.serial("the check tells of orders of locks, and of what is likely to be wro
 });
 
 test.serial(
-  "in JSON each has the places that prove it, and what could not be followed is there",
+  "check --json lists the proof of each problem and the calls that it could not follow",
   async (t) => {
     const project = await makeProject(FILES);
     t.is((await project.tspc()).code, 0);
@@ -66,7 +66,7 @@ test.serial(
   },
 );
 
-test.serial("where nothing is wrong, it says how much could not be followed", async (t) => {
+test.serial("check prints how many calls it could not follow if it finds no problem", async (t) => {
   const project = await makeProject({
     "src/one.ts": `/** @redisLock businessFlag=a */
 export async function one(work: () => Promise<void>): Promise<void> { await work(); }`,
@@ -81,17 +81,20 @@ export async function one(work: () => Promise<void>): Promise<void> { await work
   });
 });
 
-test.serial("a check that watches tells it, too, and what is likely as a warning", async (t) => {
-  const project = await makeProject(FILES);
-  const watch = new Watch(project, [join(PACKAGE, "dist/transformer/cli/main.js"), "check", "--watch"]);
-  const said = await watch.build();
-  t.true(said.includes(`src/orders.ts(3,52): error TS901501: ${CYCLE}`), said);
-  t.true(said.includes(`src/stock.ts(6,5): warning TS901506: ${SIMILAR}`), said);
-  await watch.stop();
-});
+test.serial(
+  "check --watch reports a cycle of locks as an error and a similar flag as a warning",
+  async (t) => {
+    const project = await makeProject(FILES);
+    const watch = new Watch(project, [join(PACKAGE, "dist/transformer/cli/main.js"), "check", "--watch"]);
+    const said = await watch.build();
+    t.true(said.includes(`src/orders.ts(3,52): error TS901501: ${CYCLE}`), said);
+    t.true(said.includes(`src/stock.ts(6,5): warning TS901506: ${SIMILAR}`), said);
+    await watch.stop();
+  },
+);
 
 test.serial(
-  'with "analyze", the build tells it: what is certain as an error, what is likely as a warning',
+  'a build with "analyze" reports a cycle of locks as an error and a similar flag as a warning',
   async (t) => {
     const project = await makeProject(FILES, WITH_ANALYSIS);
     const { code, stdout, stderr } = await project.tspc();
@@ -101,19 +104,19 @@ test.serial(
   },
 );
 
-test.serial("without it, the build says nothing of it", async (t) => {
+test.serial('a build without "analyze" reports no findings', async (t) => {
   const project = await makeProject(FILES);
   t.deepEqual(await project.tspc(), { code: 0, stdout: "", stderr: "" });
 });
 
-test.serial("another value than true or false is refused", async (t) => {
+test.serial('a build rejects a value of "analyze" that is not true or false', async (t) => {
   const project = await makeProject(FILES, { plugins: [{ ...PLUGIN, analyze: "yes" }] });
   const { code, stdout } = await project.tspc();
   t.is(code, 2);
   t.regex(stdout, /LW1401: Expected the plugin's `analyze` to be true or false, got `"yes"`\./);
 });
 
-test.serial("an incremental build that took nothing back tells it again", async (t) => {
+test.serial("an incremental build without changes reports the same findings again", async (t) => {
   const project = await makeProject(FILES, { ...WITH_ANALYSIS, incremental: true });
   const first = await project.tspc();
   const second = await project.tspc();

@@ -4,7 +4,7 @@ import { UsageError } from "../../transformer/verify/usage-error";
 import { makeProject } from "../hosts/project";
 import { lockweave } from "./command";
 
-/** The message of the error that the command line is answered with. */
+/** The usage error of a command line, or `none`. */
 function complaint(...args: string[]): string {
   try {
     parseCommand(args);
@@ -15,7 +15,7 @@ function complaint(...args: string[]): string {
   return "none";
 }
 
-test("the commands and their options are understood, in any order", (t) => {
+test("the command line accepts commands and options in any order", (t) => {
   t.deepEqual(parseCommand(["list"]), {
     name: "list",
     project: undefined,
@@ -63,7 +63,7 @@ test("the commands and their options are understood, in any order", (t) => {
   for (const flag of ["--help", "-h"]) t.deepEqual(parseCommand(["check", flag]), { name: "help" });
 });
 
-test("what is not understood is named, with the nearest that is", (t) => {
+test("the command line suggests a name for an unknown command or option, and reports wrong use", (t) => {
   t.is(complaint("lst"), "There is no command `lst`. Did you mean `list`?");
   t.is(complaint("list", "--jsn"), "There is no option `--jsn`. Did you mean `--json`?");
   t.is(complaint("check", "--out", "a"), "There is no option `--out`. Did you mean `--output`?");
@@ -90,7 +90,7 @@ test("what is not understood is named, with the nearest that is", (t) => {
   t.is(complaint("constructor"), "There is no command `constructor`.");
 });
 
-test.serial("--help and --version go to the standard output, and wrong use is exit code 2", async (t) => {
+test.serial("--help and --version print to stdout, and an unknown command exits with 2", async (t) => {
   const project = await makeProject({ "src/a.ts": "export {};\n" });
   t.deepEqual(await lockweave(project, "--help"), { code: 0, stdout: HELP, stderr: "" });
   t.regex((await lockweave(project, "--version")).stdout, /^\d+\.\d+\.\d+\n$/);
@@ -101,7 +101,7 @@ test.serial("--help and --version go to the standard output, and wrong use is ex
   });
 });
 
-test.serial("a project that cannot be worked with is exit code 2", async (t) => {
+test.serial("a command exits with 2 if its project is missing, broken, empty, or without tags", async (t) => {
   const project = await makeProject({
     "src/a.ts": "export {};\n",
     "broken/tsconfig.json": `{ "files": ["none.ts"`,
@@ -122,6 +122,6 @@ test.serial("a project that cannot be worked with is exit code 2", async (t) => 
   const withoutTags = await lockweave(project, "check");
   t.is(withoutTags.code, 2);
   t.regex(withoutTags.stderr, /This project has no tags\. Fix: /);
-  // Where the project's own TypeScript has no API to use, ours does the reading.
+  // If the project's own TypeScript has no API, Lockweave's reads the project.
   t.is((await lockweave(project, "list", "-p", "old")).code, 0);
 });

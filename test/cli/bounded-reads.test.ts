@@ -9,7 +9,7 @@ import { until } from "../support/until";
 import { Programs } from "./programs";
 import { inMatrixSerially } from "../support/suites";
 
-// What the console costs is bounded, in bytes and in commands, whatever a Redis contains.
+// The console uses a bounded number of bytes and commands, whatever Redis contains.
 
 const CLI = join(PACKAGE, "dist/transformer/cli/main.js");
 const BYTES = 100_000_000;
@@ -39,23 +39,26 @@ async function sentWhile(run: () => Promise<unknown>): Promise<number> {
   return (await sent()) - before;
 }
 
-inMatrixSerially("very long values, announcements and holds are not read as a whole", async (t) => {
-  const id = "a".repeat(32);
-  await admin.set("LOCK_pay", id, "PX", 600_000);
-  await admin.setrange(`lockweave:2:process:${id.slice(0, 12)}`, BYTES, "x");
-  await admin.setrange("LOCK_long", BYTES, "x");
-  for (const args of [["top"], ["top", "--json"], ["inspect", "LOCK_pay"]]) {
-    const sent = await sentWhile(async () => {
-      const { code, stdout } = await programs.lockweave(args);
-      t.is(code, 0);
-      t.regex(stdout, /LOCK_pay/);
-    });
-    t.true(sent < 1_000_000, `${args.join(" ")}: ${sent} bytes`);
-  }
-  const sent = await sentWhile(() => programs.lockweave(["release", "LOCK_long", "--now", "--yes"]));
-  t.true(sent < 3_000_000, `${sent} bytes`);
-  t.is(await admin.exists("LOCK_long"), 1);
-});
+inMatrixSerially(
+  "top, inspect, and release do not read very long holds and announcements as a whole",
+  async (t) => {
+    const id = "a".repeat(32);
+    await admin.set("LOCK_pay", id, "PX", 600_000);
+    await admin.setrange(`lockweave:2:process:${id.slice(0, 12)}`, BYTES, "x");
+    await admin.setrange("LOCK_long", BYTES, "x");
+    for (const args of [["top"], ["top", "--json"], ["inspect", "LOCK_pay"]]) {
+      const sent = await sentWhile(async () => {
+        const { code, stdout } = await programs.lockweave(args);
+        t.is(code, 0);
+        t.regex(stdout, /LOCK_pay/);
+      });
+      t.true(sent < 1_000_000, `${args.join(" ")}: ${sent} bytes`);
+    }
+    const sent = await sentWhile(() => programs.lockweave(["release", "LOCK_long", "--now", "--yes"]));
+    t.true(sent < 3_000_000, `${sent} bytes`);
+    t.is(await admin.exists("LOCK_long"), 1);
+  },
+);
 
 async function fill(): Promise<void> {
   await admin.call(
@@ -67,7 +70,7 @@ redis.call("ZADD", "lockweave:2:queue:{LOCK_many_${LOCKS}}", 1, string.rep("f", 
 }
 
 inMatrixSerially(
-  "of very many locks those with waiters are shown, and the number of the others is told",
+  "top shows 10,000 of 200,000 locks, those with waiters first, and prints how many it left out",
   async (t) => {
     await fill();
     const { stdout } = await programs.lockweave(["top", "--json"]);
@@ -86,7 +89,7 @@ inMatrixSerially(
   },
 );
 
-inMatrixSerially("on a terminal, the first screen takes a bounded number of commands", async (t) => {
+inMatrixSerially("top in a terminal draws its first screen with a bounded number of commands", async (t) => {
   await fill();
   const command = [process.execPath, CLI, "top", "--redis", server.url];
   const terminal = spawn("script", ofScript(command));

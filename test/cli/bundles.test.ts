@@ -7,7 +7,7 @@ import { isMatrix } from "../support/suites";
 
 const inMatrix = isMatrix ? test.serial : test.skip;
 
-// What bundlers and minifiers make of tspc's output.
+// Whether check proves what bundlers and minifiers make of tspc's output.
 
 const ORDER = `import { shop, Busy, Status, type Order } from "./shop.js";
 export class OrderService {
@@ -61,7 +61,7 @@ async function compile(): Promise<Project> {
   return project;
 }
 
-/** By the lines of the tags that they change. */
+/** Edits of tags, each with the line of its tag. */
 const CHANGES = [
   [
     ["4", "lockTime=20", "lockTime=21"],
@@ -94,7 +94,7 @@ for (const [title, options] of Object.entries({
   "a CommonJS bundle for an old Node": { target: "es2017", format: "cjs", minify: true, keepNames: true },
   "a bundle with splitting": { splitting: true, entryPoints: ["out/main.js", "out/order.js"] },
 })) {
-  inMatrix(`${title} is proved, until a tag changes`, async (t) => {
+  inMatrix(`check proves ${title} until a tag changes`, async (t) => {
     const project = await (compiled ??= compile());
     await project.write({ "src/order.ts": ORDER });
     await rm(project.path("bundle"), { recursive: true, force: true });
@@ -119,7 +119,7 @@ for (const [title, options] of Object.entries({
   });
 }
 
-inMatrix("what swc's minifier leaves is proved", async (t) => {
+inMatrix("check proves what swc's minifier writes", async (t) => {
   const project = await (compiled ??= compile());
   await project.write({ "src/order.ts": ORDER });
   await runTool(

@@ -5,7 +5,7 @@ import { lockweave } from "./command";
 import { linkTypeScript7 } from "./tools";
 import { inMatrixSerially, outsideMatrix, outsideMatrixSerially } from "../support/suites";
 
-// Projects whose tsconfig.json also covers the tests, and whose build has a tsconfig of its own, as in NestJS's starter.
+// Projects whose tsconfig.json includes the tests, and whose build has its own tsconfig, like the starter of NestJS.
 
 const tagged = (name: string): string => `/** @redisLock businessFlag=${name} keyName=id */
 export async function ${name}(id: string): Promise<string> {
@@ -66,7 +66,7 @@ for (const [what, config] of [
   );
 
   outsideMatrixSerially(
-    `check tells of a tag in a test that the build leaves out if tsconfig.json ${what}`,
+    `check reports a tag in a test that the build leaves out if tsconfig.json ${what}`,
     async (t) => {
       const files = { ...FILES, "tsconfig.json": config, "test/app.e2e-spec.ts": tagged("probe") };
       const project = await built(files, "tsconfig.build.json");
@@ -169,31 +169,28 @@ inMatrixSerially("check at the root of a monorepo finds the projects of its pack
   t.true(said.startsWith("packages/b/src/b.ts:1:5: `b` is not proved to be locked: no project"), said);
 });
 
-inMatrixSerially(
-  "check accepts a solution of which only the project without the tests was built",
-  async (t) => {
-    const composite = { composite: true, declaration: true };
-    const project = await built(
-      {
-        "src/pay.ts": tagged("pay"),
-        "src/pay.spec.ts": `import "./pay.js";\n${tagged("probe")}`,
-        "tsconfig.json": JSON.stringify({
-          files: [],
-          references: [{ path: "./tsconfig.app.json" }, { path: "./tsconfig.spec.json" }],
-        }),
-        "tsconfig.app.json": tsconfig(
-          { ...composite, outDir: "dist" },
-          { include: ["src"], exclude: NO_TESTS },
-        ),
-        "tsconfig.spec.json": tsconfig({ ...composite, outDir: "out-spec" }),
-      },
-      "tsconfig.app.json",
-    );
-    const { code, said } = await check(project);
-    t.is(code, 0, said);
-    t.true(said.includes("One tag in a test is not built"), said);
-  },
-);
+inMatrixSerially("check accepts a solution if only its project without the tests was built", async (t) => {
+  const composite = { composite: true, declaration: true };
+  const project = await built(
+    {
+      "src/pay.ts": tagged("pay"),
+      "src/pay.spec.ts": `import "./pay.js";\n${tagged("probe")}`,
+      "tsconfig.json": JSON.stringify({
+        files: [],
+        references: [{ path: "./tsconfig.app.json" }, { path: "./tsconfig.spec.json" }],
+      }),
+      "tsconfig.app.json": tsconfig(
+        { ...composite, outDir: "dist" },
+        { include: ["src"], exclude: NO_TESTS },
+      ),
+      "tsconfig.spec.json": tsconfig({ ...composite, outDir: "out-spec" }),
+    },
+    "tsconfig.app.json",
+  );
+  const { code, said } = await check(project);
+  t.is(code, 0, said);
+  t.true(said.includes("One tag in a test is not built"), said);
+});
 
 // ---- what is missing stays an error -----------------------------------------------------------------------
 
@@ -215,7 +212,7 @@ outsideMatrixSerially("check reports a build of another tsconfig that was not wo
 });
 
 inMatrixSerially("check reports a file that is missing in the build of another tsconfig", async (t) => {
-  // By its name it may be a test, but the build has it. The project of the worker does not make it one.
+  // The second file has the path of a test, but the build compiles it. The project of the worker does not change that.
   for (const file of ["src/refund.ts", "src/test/refund.ts"]) {
     const files = {
       ...FILES,
@@ -275,7 +272,7 @@ inMatrixSerially(
   },
 );
 
-inMatrixSerially("check wants the locks in the output of each project that has written one", async (t) => {
+inMatrixSerially("check requires the locks in the output of each project that has written one", async (t) => {
   const files = {
     ...FILES,
     "tsconfig.json": NO_EMIT,
@@ -293,7 +290,7 @@ inMatrixSerially("check wants the locks in the output of each project that has w
 });
 
 inMatrixSerially(
-  "check reports another build without the locks if tsconfig.json has all of them",
+  "check reports another build without the locks even if the build of tsconfig.json has them",
   async (t) => {
     const files = {
       ...FILES,
@@ -341,7 +338,7 @@ export async function pay(order?: { id: string }): Promise<void> {
   t.true(said.includes("`dist/pay.js` does not lock it"), said);
 });
 
-// ---- the tsconfig to name is told -------------------------------------------------------------------------
+// ---- messages that name a tsconfig ------------------------------------------------------------------------
 
 outsideMatrixSerially("check names the tsconfig that would write code if nothing is built", async (t) => {
   const project = await makeProject({ ...FILES, "tsconfig.json": NO_EMIT });
@@ -355,7 +352,7 @@ outsideMatrixSerially("check names the tsconfig that would write code if nothing
 });
 
 outsideMatrixSerially(
-  "check takes a tsconfig that -p names as it is, and names the one that wrote the output",
+  "check uses only the tsconfig that -p names, and suggests the one that wrote the output",
   async (t) => {
     const project = await built(FILES, "tsconfig.build.json");
     const { code, said } = await check(project, "-p", "tsconfig.json");
@@ -382,7 +379,7 @@ inMatrixSerially("check of a bundle says how to leave out tags in tests", async 
   t.like(await check(project, "-p", "tsconfig.build.json", "--output", "dist"), { code: 0 });
 });
 
-outsideMatrix("a test is known by its name, or by a directory below the tsconfig", (t) => {
+outsideMatrix("a file is a test by its name or by a directory below the tsconfig", (t) => {
   for (const [file, isTest] of [
     ["/test/app/src/pay.ts", false],
     ["/test/app/src/pay.spec.ts", true],

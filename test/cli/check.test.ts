@@ -37,13 +37,13 @@ const FILES = { "src/order.ts": ORDER, "src/work.ts": WORK };
 const ALL = "The locks of all 3 tags are in the output. `tspc` checks the types in tags.\n";
 const ALL_AND_TYPES = "The locks of all 3 tags are in the output. The types in tags were checked.\n";
 
-/** What the check says of the project; where there are several lines, they are in the order of the source. */
+/** Checks the project. The lines of the result are in the order of the source. */
 async function check(project: Project, ...args: string[]): Promise<{ code: number | null; said: string }> {
   const { code, stdout, stderr } = await lockweave(project, "check", ...args);
   return { code, said: stdout + stderr };
 }
 
-/** A project that tspc has built. */
+/** Builds a project with tspc. */
 async function built(files: Files, settings: Settings = {}): Promise<Project> {
   const project = await makeProject(files, settings);
   const { code, stdout } = await project.tspc();
@@ -53,7 +53,7 @@ async function built(files: Files, settings: Settings = {}): Promise<Project> {
 
 let compiled: Promise<string> | undefined;
 
-/** The sample project, which tspc has built: the same output, but compiled only once. */
+/** The sample project with the output of tspc, which compiles it only once for all tests. */
 async function builtSample(): Promise<Project> {
   compiled ??= built(FILES).then((project) => project.read("out/order.js"));
   return await makeProject({ ...FILES, "out/order.js": await compiled });
@@ -68,18 +68,18 @@ async function edit(project: Project, file: string, from: string | RegExp, to: s
 
 // ---- without a tsconfig.json ------------------------------------------------------------------------------
 
-/** What a project of Vite, tsx or plain Node has. */
+/** A project without a tsconfig.json, as with Vite, tsx, or plain Node. */
 async function unconfigured(files: Files): Promise<Project> {
   const project = await makeProject(files);
   await rm(project.path("tsconfig.json"));
   return project;
 }
 
-const LOOKED_AT = (count: number): string =>
+const SOURCES_READ = (count: number): string =>
   `There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, but for node_modules, dist, build, out and coverage.\n`;
 
 inMatrixSerially(
-  "without a tsconfig.json, tags and their types are checked, and what was looked at is told",
+  "check without a tsconfig.json checks tags and their types, and prints how many sources it read",
   async (t) => {
     const project = await unconfigured({
       ...FILES,
@@ -91,7 +91,7 @@ inMatrixSerially(
       code: 0,
       stdout:
         "All 3 tags are valid. No output was checked. If you build this project, name the output with `--output`. The types in tags were checked.\n",
-      stderr: LOOKED_AT(3),
+      stderr: SOURCES_READ(3),
     });
     await edit(project, "src/order.ts", "order.id,tenant", "order.nr,tenant");
     const { code, said } = await check(project);
@@ -109,10 +109,10 @@ export async function pay(orderNo) {
 }
 `;
 
-inMatrixSerially("without a tsconfig.json, a bundle is held against the sources", async (t) => {
+inMatrixSerially("check without a tsconfig.json compares a bundle with the sources", async (t) => {
   const project = await unconfigured({ "main.mjs": JS, "dist/main.js": JS });
   const listed = await lockweave(project, "list");
-  t.deepEqual([listed.code, listed.stderr], [0, LOOKED_AT(1)]);
+  t.deepEqual([listed.code, listed.stderr], [0, SOURCES_READ(1)]);
   t.true(listed.stdout.endsWith("main.mjs:1  pay       LOCK_pay_{orderNo}\n"), listed.stdout);
   const { code, said } = await check(project, "--output", "dist");
   t.is(code, 1);
@@ -120,22 +120,19 @@ inMatrixSerially("without a tsconfig.json, a bundle is held against the sources"
   t.true(said.includes("-> Build again with Lockweave's plugin for your bundler"), said);
 });
 
-outsideMatrixSerially(
-  "where no compiler is either, JavaScript is held against its bundle all the same",
-  async (t) => {
-    const woven = weave("main.js", JS, { ts: parser(), module: "esm" })?.code ?? "";
-    const project = await unconfigured({ "main.mjs": JS, "dist/main.js": woven, "unwoven.js": JS });
-    const unchecked = uncheckedProject(parser(), project.path("tsconfig.json"), [project.path("main.mjs")]);
-    t.false(unchecked.checksTypes);
-    t.deepEqual(checkBundled([unchecked], ["dist"], project.dir), { tags: 1, unproved: [] });
-    t.like(checkBundled([unchecked], ["unwoven.js"], project.dir), {
-      tags: 1,
-      unproved: [{ reason: "unwoven" }],
-    });
-  },
-);
+outsideMatrixSerially("check compares JavaScript with its bundle even if there is no compiler", async (t) => {
+  const woven = weave("main.js", JS, { ts: parser(), module: "esm" })?.code ?? "";
+  const project = await unconfigured({ "main.mjs": JS, "dist/main.js": woven, "unwoven.js": JS });
+  const unchecked = uncheckedProject(parser(), project.path("tsconfig.json"), [project.path("main.mjs")]);
+  t.false(unchecked.checksTypes);
+  t.deepEqual(checkBundled([unchecked], ["dist"], project.dir), { tags: 1, unproved: [] });
+  t.like(checkBundled([unchecked], ["unwoven.js"], project.dir), {
+    tags: 1,
+    unproved: [{ reason: "unwoven" }],
+  });
+});
 
-outsideMatrixSerially("where a bundle is checked, types are, too, although tspc could", async (t) => {
+outsideMatrixSerially("check of a bundle checks types even if tspc could check them", async (t) => {
   const project = await builtSample();
   const bundled = await check(project, "--output", "out");
   t.deepEqual(bundled, {
@@ -147,7 +144,7 @@ outsideMatrixSerially("where a bundle is checked, types are, too, although tspc 
 // ---- what is proved -------------------------------------------------------------------------------------
 
 outsideMatrixSerially(
-  "what tspc writes is proved, as ES modules and as CommonJS, of every kind of file",
+  "check proves what tspc writes for every kind of file, as ES modules and as CommonJS",
   async (t) => {
     const files = {
       ...FILES,
@@ -184,83 +181,86 @@ for (const [title, settings] of Object.entries({
     plugins: [{ ...PLUGIN, defaults: { lockTime: 7, retryTimes: 1_000_000, watchdog: false } }],
   },
 })) {
-  inMatrixSerially(`so is what it writes ${title}`, async (t) => {
+  inMatrixSerially(`check proves what tspc writes ${title}`, async (t) => {
     t.deepEqual(await check(await built(FILES, settings)), { code: 0, said: ALL });
   });
 }
 
-inMatrixSerially("so is what it builds of projects that reference each other", async (t) => {
-  const into = (outDir: string): Settings => ({ composite: true, rootDir: undefined, outDir });
-  const project = await makeProject({
-    "tsconfig.json": JSON.stringify({ files: [], references: [{ path: "shop" }, { path: "orders" }] }),
-    "orders/tsconfig.json": tsconfig(into("../out/orders"), {}),
-    "orders/deep/order.ts": ORDER,
-    "orders/deep/work.ts": WORK,
-    "shop/tsconfig.json": tsconfig(into("../out/shop"), { references: [{ path: "../orders" }] }),
-    "shop/shop.ts": `import { tick } from "../orders/deep/order.js";
+inMatrixSerially(
+  "check proves projects that reference each other, and reports a missing output of one",
+  async (t) => {
+    const into = (outDir: string): Settings => ({ composite: true, rootDir: undefined, outDir });
+    const project = await makeProject({
+      "tsconfig.json": JSON.stringify({ files: [], references: [{ path: "shop" }, { path: "orders" }] }),
+      "orders/tsconfig.json": tsconfig(into("../out/orders"), {}),
+      "orders/deep/order.ts": ORDER,
+      "orders/deep/work.ts": WORK,
+      "shop/tsconfig.json": tsconfig(into("../out/shop"), { references: [{ path: "../orders" }] }),
+      "shop/shop.ts": `import { tick } from "../orders/deep/order.js";
 /** @redisLock businessFlag=shop */
 export const shop = async () => { for await (const text of tick()) return text; return ""; };
 `,
-  });
-  t.like(await project.tspc("-b"), { code: 0, stdout: "" });
-  const said = "The locks of all 4 tags are in the output. `tspc` checks the types in tags.\n";
-  t.deepEqual(await check(project), { code: 0, said });
-
-  await rm(project.path("out/orders/deep/order.js"));
-  const { code, said: missing } = await check(project);
-  t.is(code, 1);
-  t.regex(missing, /^orders\/deep\/order\.ts:3:7: .*`out\/orders\/deep\/order\.js` does not exist\.\n/);
-  t.regex(missing, /tspc -b --force/);
-});
-
-outsideMatrixSerially(
-  "where tspc compiles some of the projects only, it is told whose types were checked",
-  async (t) => {
-    const into = (outDir: string, others: Settings = {}): Settings => ({
-      composite: true,
-      rootDir: undefined,
-      outDir,
-      ...others,
-    });
-    const project = await makeProject({
-      "tsconfig.json": JSON.stringify({ files: [], references: [{ path: "orders" }, { path: "plain" }] }),
-      "orders/tsconfig.json": tsconfig(into("../out/orders"), {}),
-      "orders/order.ts": ORDER,
-      "orders/work.ts": WORK,
-      "plain/tsconfig.json": tsconfig(into("../out/plain", { plugins: [] }), {}),
-      "plain/plain.ts": "export const plain = 1;\n",
     });
     t.like(await project.tspc("-b"), { code: 0, stdout: "" });
-    const said =
-      "The locks of all 3 tags are in the output. The types in tags were checked, except for `orders/tsconfig.json`, where `tspc` checks them.\n";
+    const said = "The locks of all 4 tags are in the output. `tspc` checks the types in tags.\n";
     t.deepEqual(await check(project), { code: 0, said });
+
+    await rm(project.path("out/orders/deep/order.js"));
+    const { code, said: missing } = await check(project);
+    t.is(code, 1);
+    t.regex(missing, /^orders\/deep\/order\.ts:3:7: .*`out\/orders\/deep\/order\.js` does not exist\.\n/);
+    t.regex(missing, /tspc -b --force/);
   },
 );
 
-outsideMatrixSerially("names with quotes, line breaks and other scripts are proved", async (t) => {
-  const project = await built({
-    "src/a.ts": `\uFEFFexport const 注文 = {
+outsideMatrixSerially("check names each project whose types it leaves to tspc", async (t) => {
+  const into = (outDir: string, others: Settings = {}): Settings => ({
+    composite: true,
+    rootDir: undefined,
+    outDir,
+    ...others,
+  });
+  const project = await makeProject({
+    "tsconfig.json": JSON.stringify({ files: [], references: [{ path: "orders" }, { path: "plain" }] }),
+    "orders/tsconfig.json": tsconfig(into("../out/orders"), {}),
+    "orders/order.ts": ORDER,
+    "orders/work.ts": WORK,
+    "plain/tsconfig.json": tsconfig(into("../out/plain", { plugins: [] }), {}),
+    "plain/plain.ts": "export const plain = 1;\n",
+  });
+  t.like(await project.tspc("-b"), { code: 0, stdout: "" });
+  const said =
+    "The locks of all 3 tags are in the output. The types in tags were checked, except for `orders/tsconfig.json`, where `tspc` checks them.\n";
+  t.deepEqual(await check(project), { code: 0, said });
+});
+
+outsideMatrixSerially(
+  "check proves functions whose names have quotes, line breaks, or letters of other scripts",
+  async (t) => {
+    const project = await built({
+      "src/a.ts": `\uFEFFexport const 注文 = {
   /** @redisLock businessFlag='q"uo' keyName="'\`x' + id" */
   async "it's \\"\\u2028\\n"(id: string) { return id; },
 };
 `,
-  });
-  t.deepEqual(await check(project), {
-    code: 0,
-    said: "The lock of the only tag is in the output. `tspc` checks the types in tags.\n",
-  });
-});
+    });
+    t.deepEqual(await check(project), {
+      code: 0,
+      said: "The lock of the only tag is in the output. `tspc` checks the types in tags.\n",
+    });
+  },
+);
 
-outsideMatrixSerially("a formatter behind the compiler does no harm", async (t) => {
+outsideMatrixSerially("check proves output that a formatter has changed", async (t) => {
   const project = await builtSample();
   await project.run(require.resolve("prettier/bin/prettier.cjs"), "--write", "out", "--single-quote");
   t.regex(await project.read("out/order.js"), /site: 'OrderService\.pay'/);
   t.deepEqual(await check(project), { code: 0, said: ALL });
 });
 
-// ---- what is not ----------------------------------------------------------------------------------------
+// ---- what is not proved ---------------------------------------------------------------------------------
 
-outsideMatrixSerially("an output that is missing is no proof", async (t) => {
+outsideMatrixSerially("check reports each tag of a file whose output is missing", async (t) => {
   const project = await builtSample();
   await rm(project.path("out/order.js"));
   const { code, said } = await check(project);
@@ -289,25 +289,25 @@ outsideMatrixSerially(
 );
 
 for (const [what, from, to, message] of [
-  ["an option", "lockTime=20", "lockTime=30", /:3:7: .*lockTime=20s instead of lockTime=30s\./],
+  ["an option changed", "lockTime=20", "lockTime=30", /:3:7: .*lockTime=20s instead of lockTime=30s\./],
+  ["an option was removed", "lockTime=20", "", /:3:7: .*lockTime=20s instead of lockTime=\(default\)\./],
   [
-    "an option that was not there",
-    "lockTime=20",
-    "",
-    /:3:7: .*lockTime=20s instead of lockTime=\(default\)\./,
-  ],
-  [
-    "the flag",
+    "the flag changed",
     "=payOrder",
     "=payOrders",
     /:3:7: .*businessFlag=payOrder instead of businessFlag=payOrders\./,
   ],
-  ["the key", "=order.id,tenant", "=tenant,order.id", /:7:7: .*another key/],
-  ["a part of the key", "=order.id,tenant", "=order.id", /:7:7: .*another key/],
-  ["the error", "lockTime=20", "lockTime=20 onFailure=TypeError", /:3:7: .*another key, error class/],
-  ["the action on failure", "skip", "throw", /:7:7: .*onFailure=skip instead of onFailure=throw/],
+  ["the parts of the key changed places", "=order.id,tenant", "=tenant,order.id", /:7:7: .*another key/],
+  ["a part of the key was removed", "=order.id,tenant", "=order.id", /:7:7: .*another key/],
+  [
+    "an error class was added",
+    "lockTime=20",
+    "lockTime=20 onFailure=TypeError",
+    /:3:7: .*another key, error class/,
+  ],
+  ["the action on failure changed", "skip", "throw", /:7:7: .*onFailure=skip instead of onFailure=throw/],
 ] as const) {
-  outsideMatrixSerially(`an output that was built before ${what} changed is no proof`, async (t) => {
+  outsideMatrixSerially(`check reports an output that was built before ${what}`, async (t) => {
     const project = await builtSample();
     await edit(project, "src/order.ts", from, to);
     const { code, said } = await check(project);
@@ -318,15 +318,18 @@ for (const [what, from, to, message] of [
   });
 }
 
-outsideMatrixSerially("an output that was built before the defaults changed is no proof", async (t) => {
-  const project = await builtSample();
-  await project.write({
-    "tsconfig.json": tsconfig({ plugins: [{ ...PLUGIN, defaults: { fencing: true } }] }),
-  });
-  t.like(await check(project), { code: 1 });
-});
+outsideMatrixSerially(
+  "check reports an output that was built before the project's defaults changed",
+  async (t) => {
+    const project = await builtSample();
+    await project.write({
+      "tsconfig.json": tsconfig({ plugins: [{ ...PLUGIN, defaults: { fencing: true } }] }),
+    });
+    t.like(await check(project), { code: 1 });
+  },
+);
 
-outsideMatrixSerially("an output that was built before a tag was added is no proof", async (t) => {
+outsideMatrixSerially("check reports an output that was built before a tag was added", async (t) => {
   const project = await builtSample();
   await project.write({ "out/work.js": "export const work = async (text) => text;\n" });
   await edit(project, "src/work.ts", "export", "/** @redisLock businessFlag=work */\nexport");
@@ -338,27 +341,30 @@ outsideMatrixSerially("an output that was built before a tag was added is no pro
   );
 });
 
-inMatrixSerially("woven code in comments, strings, templates and source maps is no proof", async (t) => {
-  const project = await builtSample();
-  const woven = await project.read("out/order.js");
-  t.like(await project.tsc("--inlineSourceMap"), { code: 0 });
-  const unwoven = await project.read("out/order.js");
-  const asText = woven.replaceAll(/[`\\$]/g, String.raw`\$&`);
-  await project.write({
-    "out/order.js": `/*${woven.replaceAll("*/", "* /")}*/
+inMatrixSerially(
+  "check does not accept woven code in comments, strings, templates, or source maps",
+  async (t) => {
+    const project = await builtSample();
+    const woven = await project.read("out/order.js");
+    t.like(await project.tsc("--inlineSourceMap"), { code: 0 });
+    const unwoven = await project.read("out/order.js");
+    const asText = woven.replaceAll(/[`\\$]/g, String.raw`\$&`);
+    await project.write({
+      "out/order.js": `/*${woven.replaceAll("*/", "* /")}*/
 ${unwoven}
 export const text = ${JSON.stringify(woven)};
 export const template = \`${asText}\`;
 //# sourceMappingURL=data:application/json;base64,${Buffer.from(woven).toString("base64")}
 `,
-  });
-  const { code, said } = await check(project);
-  t.is(code, 1);
-  t.is(said.match(/does not lock it/g)?.length, 3);
-  t.like(await check(project, "--output", "out"), { code: 1 });
-});
+    });
+    const { code, said } = await check(project);
+    t.is(code, 1);
+    t.is(said.match(/does not lock it/g)?.length, 3);
+    t.like(await check(project, "--output", "out"), { code: 1 });
+  },
+);
 
-/** Two functions of one name, options and key. */
+/** Two functions with the same name, options, and key. */
 const TWINS = `const run = <T>(work: () => Promise<T>): Promise<T> => work();
 await run(
   /** @redisLock businessFlag=pay */ async () => "one");
@@ -367,7 +373,7 @@ await run(
 export {};
 `;
 
-inMatrixSerially("of two functions of one name both must be locked", async (t) => {
+inMatrixSerially("check requires a lock on each of two functions with one name", async (t) => {
   const project = await built({ "src/twins.ts": TWINS });
   t.like(await check(project), { code: 0 });
   t.like(await check(project, "--output", "out"), { code: 0 });
@@ -393,7 +399,7 @@ inMatrixSerially("of two functions of one name both must be locked", async (t) =
   );
 });
 
-inMatrixSerially("two bundles with copies of one function do not prove the lock of its twin", async (t) => {
+inMatrixSerially("check does not accept two copies of one function as the lock of its twin", async (t) => {
   const pay = (work: string): string => `const work = async (id: string) => ${work};
 /** @redisLock businessFlag=pay keyName=id */
 export async function pay(id: string) { return work(id); }
@@ -431,7 +437,7 @@ export async function pay(id: string) { return work(id); }
 });
 
 inMatrixSerially(
-  "two bundles prove functions of one name and one key with the bodies that the compiler gives them",
+  "check proves functions with one name and one key in two files by their compiled bodies",
   async (t) => {
     const pay = (work: string): string =>
       `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id: string) { return id.${work}(); }\n`;
@@ -440,7 +446,7 @@ inMatrixSerially(
   },
 );
 
-outsideMatrixSerially("a lock on another function of that name is no proof", async (t) => {
+outsideMatrixSerially("check does not accept a lock on another function of that name", async (t) => {
   const project = await built({
     "src/a.ts": `export const first = {
   /** @redisLock businessFlag=pay */
@@ -460,17 +466,20 @@ export const second = { pay: async () => 1 };
   t.regex(said, /^src\/a\.ts:2:7: .*another key, error class, place in the file/);
 });
 
-outsideMatrixSerially("an output that does not wait for what it returns is no proof", async (t) => {
-  const project = await builtSample();
-  await edit(project, "out/order.js", "return await work(orderNo)", "return work(orderNo)");
-  for (const args of [[], ["--output", "out"]]) {
-    const { code, said } = await check(project, ...args);
-    t.is(code, 1);
-    t.regex(said, /^src\/order\.ts:3:7: .*releases its lock before the returned promise settles\.\n->/);
-  }
-});
+outsideMatrixSerially(
+  "check reports an output that releases its lock before the returned promise settles",
+  async (t) => {
+    const project = await builtSample();
+    await edit(project, "out/order.js", "return await work(orderNo)", "return work(orderNo)");
+    for (const args of [[], ["--output", "out"]]) {
+      const { code, said } = await check(project, ...args);
+      t.is(code, 1);
+      t.regex(said, /^src\/order\.ts:3:7: .*releases its lock before the returned promise settles\.\n->/);
+    }
+  },
+);
 
-outsideMatrixSerially("an output whose body stands beside its lock is no proof", async (t) => {
+outsideMatrixSerially("check reports an output whose body is outside of its lock", async (t) => {
   const project = await builtSample();
   await edit(
     project,
@@ -483,7 +492,7 @@ outsideMatrixSerially("an output whose body stands beside its lock is no proof",
   t.regex(said, /^src\/order\.ts:3:7: .*the steps of its lock are not around its body\.\n->/);
 });
 
-outsideMatrixSerially("a tag that is wrong is no proof, whatever the output holds", async (t) => {
+outsideMatrixSerially("check reports a wrong tag even if the output has a lock", async (t) => {
   const project = await builtSample();
   await edit(project, "src/order.ts", "keyName=orderNo", "keyName=orderN");
   const { code, said } = await check(project);
@@ -502,7 +511,7 @@ inMatrixSerially("check reports a missing or incomplete plugin entry", async (t)
 });
 
 inMatrixSerially(
-  "a project that writes no code needs --output, once nothing is wrong with its tags",
+  "check requires --output if the project writes no code, but reports wrong tags first",
   async (t) => {
     for (const settings of [{ noEmit: true }, { emitDeclarationOnly: true, declaration: true }]) {
       const project = await makeProject(FILES, settings);
@@ -524,25 +533,28 @@ inMatrixSerially(
   },
 );
 
-inMatrixSerially("an output that --output names must be there", async (t) => {
-  const project = await builtSample();
-  for (const path of ["nowhere", "out/*.cjs", "nowhere/**/*.js", "src"]) {
-    const { code, said } = await check(project, "--output", path);
-    t.is(code, 2, path);
-    t.true(said.includes(`--output ${path}`), said);
-  }
-  for (const path of ["out", "out/order.js", "**/*.js", "o?t/{a,order}.js"]) {
-    t.deepEqual(await check(project, "--output", path), { code: 0, said: ALL_AND_TYPES }, path);
-  }
-});
+inMatrixSerially(
+  "check exits with 2 if --output names no output, and accepts files, directories, and globs",
+  async (t) => {
+    const project = await builtSample();
+    for (const path of ["nowhere", "out/*.cjs", "nowhere/**/*.js", "src"]) {
+      const { code, said } = await check(project, "--output", path);
+      t.is(code, 2, path);
+      t.true(said.includes(`--output ${path}`), said);
+    }
+    for (const path of ["out", "out/order.js", "**/*.js", "o?t/{a,order}.js"]) {
+      t.deepEqual(await check(project, "--output", path), { code: 0, said: ALL_AND_TYPES }, path);
+    }
+  },
+);
 
-outsideMatrixSerially("the sources themselves, as Node runs them, are no proof", async (t) => {
+outsideMatrixSerially("check does not accept the sources themselves as output", async (t) => {
   const project = await makeProject(FILES);
   t.like(await check(project, "--output", "src/order.ts"), { code: 1 });
 });
 
 outsideMatrixSerially(
-  "what a bundle lacks is for its bundler's plugin, and not for that of tsconfig.json",
+  "check of a bundle without locks suggests the bundler's plugin, and not tsconfig.json",
   async (t) => {
     const project = await makeProject({ ...FILES, "bundle.js": "" }, { plugins: undefined });
     const { code, said } = await check(project, "--output", "bundle.js");
@@ -563,33 +575,30 @@ async function useTypeScript7(project: Project): Promise<void> {
 }
 
 for (const major of [6, 7]) {
-  outsideMatrixSerially(
-    `without tspc, the types of what a tag says are checked, with TypeScript ${major}`,
-    async (t) => {
-      const tagged = `/** @redisLock businessFlag=pay keyName=orderNo.size */
+  outsideMatrixSerially(`check without tspc checks the types in tags with TypeScript ${major}`, async (t) => {
+    const tagged = `/** @redisLock businessFlag=pay keyName=orderNo.size */
 export async function pay(orderNo: string): Promise<void> {}
 /** @redisLock businessFlag=ship keyName=order */
 export async function ship(order: { id: string }): Promise<void> {}
 /** @redisLock businessFlag=send onFailure=skip */
 export async function send(): Promise<string> { return ""; }
 `;
-      const project = await makeProject({ "src/a.ts": tagged, "bundle.js": "" }, { plugins: undefined });
-      if (major === 7) await useTypeScript7(project);
-      const { code, said } = await check(project, "--output", "bundle.js");
-      t.is(code, 1);
-      const ofTypes = said.split("\n").filter((line) => /: TS\d+: |^ {2}/.test(line));
-      const [first, second = "", cure = "", third, curedType = ""] = ofTypes;
-      t.is(first, "src/a.ts:1:49: TS2339: Property 'size' does not exist on type 'string'.");
-      t.regex(second, /^src\/a\.ts:3:42: TS2345: .* parameter of type 'KeyValue'\.$/);
-      t.regex(cure, /^ {2}A key is a text, .*`keyName=order\.id`/);
-      t.is(third, "src/a.ts:5:34: TS2322: Type 'undefined' is not assignable to type 'string'.");
-      t.regex(curedType, /^ {2}Where somebody else .* return `Promise<string \| undefined>`/);
-    },
-  );
+    const project = await makeProject({ "src/a.ts": tagged, "bundle.js": "" }, { plugins: undefined });
+    if (major === 7) await useTypeScript7(project);
+    const { code, said } = await check(project, "--output", "bundle.js");
+    t.is(code, 1);
+    const ofTypes = said.split("\n").filter((line) => /: TS\d+: |^ {2}/.test(line));
+    const [first, second = "", cure = "", third, curedType = ""] = ofTypes;
+    t.is(first, "src/a.ts:1:49: TS2339: Property 'size' does not exist on type 'string'.");
+    t.regex(second, /^src\/a\.ts:3:42: TS2345: .* parameter of type 'KeyValue'\.$/);
+    t.regex(cure, /^ {2}A key is a text, .*`keyName=order\.id`/);
+    t.is(third, "src/a.ts:5:34: TS2322: Type 'undefined' is not assignable to type 'string'.");
+    t.regex(curedType, /^ {2}Where somebody else .* return `Promise<string \| undefined>`/);
+  });
 }
 
 inMatrixSerially(
-  "a project with TypeScript 7 is checked against what that makes of the woven files",
+  "check of a TypeScript 7 project proves only what TypeScript 7 makes of woven files",
   async (t) => {
     const project = await makeProject(FILES);
     await useTypeScript7(project);
@@ -612,44 +621,52 @@ export async function pay() {}
 export async function post() {}
 `;
 
-outsideMatrixSerially("the check speaks JSON, and colours when somebody looks", async (t) => {
-  const project = await makeProject({ ...FILES, "src/pay.ts": WRONG });
-  const json = await lockweave(project, "check", "--json");
-  type Row = { readonly file: string; readonly line: number; readonly code: string; readonly reason: string };
-  const { tags, problems, warnings, unproved, cures } = JSON.parse(json.stdout) as {
-    tags: number;
-    problems: Row[];
-    warnings: Row[];
-    unproved: Row[];
-    cures: string[];
-  };
-  t.deepEqual([json.code, tags, json.stderr], [1, 4, ""]);
-  t.like(problems, [
-    { file: "src/pay.ts", line: 1, code: "LW1104" },
-    { file: "src/pay.ts", line: 3, code: "LW1007" },
-  ]);
-  t.like(warnings, [{ file: "src/pay.ts", line: 5, code: "LW1111" }]);
-  t.like(unproved, [{ file: "src/order.ts", line: 3, reason: "missing" }]);
-  t.true(cures.length > 0);
+outsideMatrixSerially(
+  "check --json lists problems, warnings, and unproved tags, and text in a pipe has no colors",
+  async (t) => {
+    const project = await makeProject({ ...FILES, "src/pay.ts": WRONG });
+    const json = await lockweave(project, "check", "--json");
+    type Row = {
+      readonly file: string;
+      readonly line: number;
+      readonly code: string;
+      readonly reason: string;
+    };
+    const { tags, problems, warnings, unproved, cures } = JSON.parse(json.stdout) as {
+      tags: number;
+      problems: Row[];
+      warnings: Row[];
+      unproved: Row[];
+      cures: string[];
+    };
+    t.deepEqual([json.code, tags, json.stderr], [1, 4, ""]);
+    t.like(problems, [
+      { file: "src/pay.ts", line: 1, code: "LW1104" },
+      { file: "src/pay.ts", line: 3, code: "LW1007" },
+    ]);
+    t.like(warnings, [{ file: "src/pay.ts", line: 5, code: "LW1111" }]);
+    t.like(unproved, [{ file: "src/order.ts", line: 3, reason: "missing" }]);
+    t.true(cures.length > 0);
 
-  const { said } = await check(project);
-  t.false(said.includes("\u001B["));
-  const places = said.match(/^src\/\w+\.ts:\d+:\d+: (?:warning: )?(?:LW\d+)?/gm) ?? [];
-  t.deepEqual(
-    [places[0], ...places.filter((place) => / LW(?!1111)/.test(place)), places.at(-1)],
-    [
-      "src/pay.ts:5:43: warning: LW1111",
-      "src/pay.ts:1:43: LW1104",
-      "src/pay.ts:3:5: LW1007",
-      "src/pay.ts:5:5: ",
-    ],
-  );
-});
+    const { said } = await check(project);
+    t.false(said.includes("\u001B["));
+    const places = said.match(/^src\/\w+\.ts:\d+:\d+: (?:warning: )?(?:LW\d+)?/gm) ?? [];
+    t.deepEqual(
+      [places[0], ...places.filter((place) => / LW(?!1111)/.test(place)), places.at(-1)],
+      [
+        "src/pay.ts:5:43: warning: LW1111",
+        "src/pay.ts:1:43: LW1104",
+        "src/pay.ts:3:5: LW1007",
+        "src/pay.ts:5:5: ",
+      ],
+    );
+  },
+);
 
-// ---- while it changes -----------------------------------------------------------------------------------
+// ---- --watch --------------------------------------------------------------------------------------------
 
 outsideMatrixSerially(
-  "`--watch` says what is wrong with the tags alone, types included, after each change",
+  "check --watch reports errors in tags, also those of types, after each change",
   async (t) => {
     const wrong = ORDER.replace("keyName=order.id,", "keyName=order.idd,").replace(
       "lockTime=20",

@@ -119,27 +119,30 @@ async function output(project: Project): Promise<string> {
   return code === 0 ? stdout : stderr;
 }
 
-outsideMatrix("who leaves keeps the locks: written out, formatted, with the tags' words", async (t) => {
-  const project = await makeProject(FILES);
-  t.is((await project.tspc()).code, 0);
-  const before = await output(project);
-  const { code, stdout, stderr } = await lockweave(project, "eject", "--yes");
-  t.deepEqual([code, stderr], [0, ""]);
-  t.true(
-    stdout.startsWith(
-      "src/main.ts\nsrc/service.ts\nWrote the locks of all 3 tags. They need `lockweave` when they run, and no transformer any more:\n",
-    ),
-    stdout,
-  );
-  t.is(await project.read("src/service.ts"), EJECTED);
-  await project.write({ "tsconfig.json": tsconfig({ plugins: [] }) });
-  await rm(project.path("out"), { recursive: true });
-  t.deepEqual(await project.tsc(), { code: 0, stdout: "", stderr: "" });
-  t.is(await output(project), before);
-  t.true(before.includes("LOCK_payOrder_1 (OrderService.pay)"), before);
-});
+outsideMatrix(
+  "eject writes formatted lock code that needs no transformer, and keeps the attributes in comments",
+  async (t) => {
+    const project = await makeProject(FILES);
+    t.is((await project.tspc()).code, 0);
+    const before = await output(project);
+    const { code, stdout, stderr } = await lockweave(project, "eject", "--yes");
+    t.deepEqual([code, stderr], [0, ""]);
+    t.true(
+      stdout.startsWith(
+        "src/main.ts\nsrc/service.ts\nWrote the locks of all 3 tags. They need `lockweave` when they run, and no transformer any more:\n",
+      ),
+      stdout,
+    );
+    t.is(await project.read("src/service.ts"), EJECTED);
+    await project.write({ "tsconfig.json": tsconfig({ plugins: [] }) });
+    await rm(project.path("out"), { recursive: true });
+    t.deepEqual(await project.tsc(), { code: 0, stdout: "", stderr: "" });
+    t.is(await output(project), before);
+    t.true(before.includes("LOCK_payOrder_1 (OrderService.pay)"), before);
+  },
+);
 
-outsideMatrix("there is nothing left to write out, and whoever weaves still does no harm", async (t) => {
+outsideMatrix("a second eject finds no tags, and a later weave keeps the ejected locks", async (t) => {
   const project = await makeProject(FILES);
   t.is((await lockweave(project, "eject", "--yes")).code, 0);
   const { code, stderr } = await lockweave(project, "eject", "--yes");
@@ -149,7 +152,7 @@ outsideMatrix("there is nothing left to write out, and whoever weaves still does
   t.true((await output(project)).includes("LOCK_payOrder_1"));
 });
 
-outsideMatrix("nothing is changed until somebody says yes", async (t) => {
+outsideMatrix("eject changes nothing without --yes, and exits with 3", async (t) => {
   const project = await makeProject(FILES);
   const { code, stdout } = await lockweave(project, "eject");
   t.is(code, 3);
@@ -157,13 +160,13 @@ outsideMatrix("nothing is changed until somebody says yes", async (t) => {
   t.is(await project.read("src/service.ts"), SERVICE);
 });
 
-inMatrix("a tag that is wrong, and a result that would not compile, change nothing", async (t) => {
+inMatrix("eject changes nothing if a tag is wrong or the result would not compile", async (t) => {
   const wrong = await makeProject({
     ...FILES,
     "src/service.ts": SERVICE.replace("keyName=order.id", "keyName=nr"),
   });
   t.like(await lockweave(wrong, "eject", "--yes"), { code: 2 });
-  // Of a field that is not there, only a type checker knows.
+  // Only a type checker notices a missing field.
   const text = SERVICE.replace("keyName=order.id", "keyName=order.nr");
   const untyped = await makeProject({ ...FILES, "src/service.ts": text });
   const { code, stderr } = await lockweave(untyped, "eject", "--yes");
@@ -175,7 +178,7 @@ inMatrix("a tag that is wrong, and a result that would not compile, change nothi
   t.is(await untyped.read("src/service.ts"), text);
 });
 
-inMatrix("an error that was there before is no obstacle; tabs and CRLF stay what they are", async (t) => {
+inMatrix("eject ignores type errors that were there before, and keeps tabs and CRLF", async (t) => {
   const windows =
     "export class A {\r\n\t/** @redisLock businessFlag=a */\r\n\tasync a(): Promise<number> {\r\n\t\treturn 1;\r\n\t}\r\n}\r\n";
   const project = await makeProject({ "src/a.ts": windows, "src/b.ts": "export const b: string = 1;\n" });
@@ -188,7 +191,7 @@ inMatrix("an error that was there before is no obstacle; tabs and CRLF stay what
   );
 });
 
-inMatrix("with TypeScript 7 it says what it takes", async (t) => {
+inMatrix("eject reports which TypeScript it needs if the project has TypeScript 7", async (t) => {
   const project = await makeProject(FILES);
   await linkTypeScript7(project);
   const { code, stderr } = await lockweave(project, "eject", "--yes");
@@ -196,7 +199,7 @@ inMatrix("with TypeScript 7 it says what it takes", async (t) => {
   t.regex(stderr, /To write locks out takes TypeScript 5\.9 or 6/);
 });
 
-outsideMatrix("a function is shown as it is written and as it is woven, side by side", async (t) => {
+outsideMatrix("diff shows a function as written and as woven, side by side", async (t) => {
   const project = await makeProject(FILES);
   const { code, stdout, stderr } = await lockweave(project, "diff", "close");
   t.deepEqual([code, stderr], [0, ""]);
@@ -222,24 +225,18 @@ close = async (order: Order): Promise<boolean> => order.paid <
   );
 });
 
-inMatrix(
-  "without a name, all functions are shown, and a wrong name is an error that lists them",
-  async (t) => {
-    const project = await makeProject(FILES);
-    const { stdout } = await lockweave(project, "diff");
-    t.deepEqual(
-      stdout.split("\n").filter((line) => line.startsWith("src/")),
-      [
-        "src/service.ts:11:6: OrderService.pay",
-        "src/service.ts:23:7: OrderService.refund",
-        "src/service.ts:26:7: OrderService.close",
-      ],
-    );
-    const { code, stderr } = await lockweave(project, "diff", "OrderService.clos");
-    t.is(code, 2);
-    t.regex(
-      stderr,
-      /No tagged function is called `OrderService\.clos`\. Did you mean `OrderService\.close`\?/,
-    );
-  },
-);
+inMatrix("diff without a name shows all tagged functions, and a wrong name gets a suggestion", async (t) => {
+  const project = await makeProject(FILES);
+  const { stdout } = await lockweave(project, "diff");
+  t.deepEqual(
+    stdout.split("\n").filter((line) => line.startsWith("src/")),
+    [
+      "src/service.ts:11:6: OrderService.pay",
+      "src/service.ts:23:7: OrderService.refund",
+      "src/service.ts:26:7: OrderService.close",
+    ],
+  );
+  const { code, stderr } = await lockweave(project, "diff", "OrderService.clos");
+  t.is(code, 2);
+  t.regex(stderr, /No tagged function is called `OrderService\.clos`\. Did you mean `OrderService\.close`\?/);
+});

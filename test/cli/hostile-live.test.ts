@@ -10,7 +10,7 @@ import { until } from "../support/until";
 import { forbiddenIn, hostileTexts, PIECES } from "./hostile";
 import { Programs } from "./programs";
 
-// A Redis in which somebody else has written whatever he likes: the console prints it without harm, and ends with no stack trace.
+// The console prints whatever another program wrote to Redis without harm, and never ends with a stack trace.
 
 let server: RedisServer;
 let admin: Redis;
@@ -32,14 +32,14 @@ test.after.always(async () => {
   await server.stop();
 });
 
-/** All pieces at once, but for the one that no argument of a process can hold. */
+/** All pieces at once, except NUL, which no argument of a process can contain. */
 const ALL = PIECES.join("").replaceAll("\0", "");
 const TEXTS = [...hostileTexts(60), ALL];
 const OPTIONS = { match: "LOCK_*", prefix: "" };
 const PROCESS = "a".repeat(12);
 const ID = "a".repeat(32);
 
-/** Keys, values, queues and announcements. */
+/** Writes hostile keys, values, queues, and announcements. */
 async function writeHostileLocks(): Promise<void> {
   for (const [index, text] of TEXTS.entries()) {
     const number = index.toString(16).padStart(12, "b");
@@ -52,7 +52,7 @@ async function writeHostileLocks(): Promise<void> {
   }
 }
 
-test.serial("no command prints what would control a terminal", async (t) => {
+test.serial("no command prints characters that control a terminal", async (t) => {
   await writeHostileLocks();
   const outputs: Record<string, string> = {};
   const run = async (...args: readonly string[]): Promise<string> => {
@@ -76,7 +76,7 @@ test.serial("no command prints what would control a terminal", async (t) => {
   for (const [command, output] of Object.entries(outputs)) t.deepEqual(forbiddenIn(output), [], command);
 });
 
-test.serial("tail and ui print nothing that would control a terminal", async (t) => {
+test.serial("tail prints no characters that control a terminal, as text or as JSON", async (t) => {
   for (const args of [["tail"], ["tail", "--json"]]) {
     await admin.flushall();
     const child = programs.start(args);
@@ -91,7 +91,7 @@ test.serial("tail and ui print nothing that would control a terminal", async (t)
   }
 });
 
-/** What the console sends. */
+/** The Redis commands that the console sends. */
 const COMMANDS = [
   "info",
   "scan",
@@ -104,18 +104,18 @@ const COMMANDS = [
   "evalsha",
 ];
 
-/** Values that no process of ours announces. */
+/** Values that no Lockweave process announces. */
 const WRONG: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
   "a list": (name) => admin.rpush(name, "a"),
   "a hash": (name) => admin.hset(name, "a", "b"),
   "a sorted set": (name) => admin.zadd(name, 1, "a"),
   "a stream": (name) => admin.xadd(name, "*", "a", "b"),
-  "no JSON": (name) => admin.set(name, "{"),
-  "bytes that are no text": (name) => admin.set(name, Buffer.from([0xff, 0x00, 0xfe])),
+  "invalid JSON": (name) => admin.set(name, "{"),
+  "bytes that are not text": (name) => admin.set(name, Buffer.from([0xff, 0x00, 0xfe])),
 };
 
 for (const [what, write] of Object.entries(WRONG)) {
-  test.serial(`${what} in the place of an announcement hides no lock`, async (t) => {
+  test.serial(`the scanner still shows a lock if its holder's announcement is ${what}`, async (t) => {
     await admin.set("LOCK_pay", ID, "PX", 600_000);
     await write(`lockweave:2:process:${PROCESS}`);
     const { locks } = await new LockScanner(OPTIONS).look(home);
@@ -123,17 +123,20 @@ for (const [what, write] of Object.entries(WRONG)) {
     t.is((await new LockScanner(OPTIONS).lookAtOne(home, "LOCK_pay"))?.row.key, "LOCK_pay");
   });
 
-  test.serial(`${what} in the place of a lock and its queue is shown, and left alone`, async (t) => {
-    await write("LOCK_pay");
-    await write("lockweave:2:queue:{LOCK_pay}");
-    t.is((await new LockScanner(OPTIONS).lookAtOne(home, "LOCK_pay"))?.row.state, "held");
-    await new LockScanner(OPTIONS).look(home);
-    t.is(typeof (await new Releases(home, OPTIONS).ask("LOCK_pay", false)), "string");
-    t.is(await admin.exists("LOCK_pay"), 1);
-  });
+  test.serial(
+    `the scanner shows ${what} in place of a lock and its queue as held, and release refuses it`,
+    async (t) => {
+      await write("LOCK_pay");
+      await write("lockweave:2:queue:{LOCK_pay}");
+      t.is((await new LockScanner(OPTIONS).lookAtOne(home, "LOCK_pay"))?.row.state, "held");
+      await new LockScanner(OPTIONS).look(home);
+      t.is(typeof (await new Releases(home, OPTIONS).ask("LOCK_pay", false)), "string");
+      t.is(await admin.exists("LOCK_pay"), 1);
+    },
+  );
 }
 
-test.serial("a sorted set in the place of an announcement ends no command with a stack trace", async (t) => {
+test.serial("top lists a lock without an error if an announcement is a sorted set", async (t) => {
   await admin.set("LOCK_pay", ID, "PX", 600_000);
   await admin.zadd(`lockweave:2:process:${PROCESS}`, 1, "a");
   const { code, stdout, stderr } = await programs.lockweave(["top"]);
@@ -141,7 +144,7 @@ test.serial("a sorted set in the place of an announcement ends no command with a
   t.regex(stdout, new RegExp(`LOCK_pay +${PROCESS}`));
 });
 
-/** Whatever the command is, it ends as it should, or with a message for its user. */
+/** Returns the message of a `UsageError`, or an empty text if there is no error. Marks any other error as a fault. */
 async function endsWithMessage(run: Promise<unknown>): Promise<string> {
   return await run.then(
     () => "",
@@ -152,27 +155,41 @@ async function endsWithMessage(run: Promise<unknown>): Promise<string> {
 const BLIND = "redis://blind:secret@";
 
 for (const command of COMMANDS) {
-  test.serial(`a user without ${command} gets a message`, async (t) => {
-    await admin.set("LOCK_pay", ID, "PX", 600_000);
-    await admin.call("ACL", "SETUSER", "blind", "reset", "on", ">secret", "~*", "&*", "+@all", `-${command}`);
-    const url = server.url.replace("redis://", BLIND);
-    const told = await endsWithMessage(
-      (async () => {
-        const blind = await openHome([url]);
-        try {
-          await new LockScanner(OPTIONS).look(blind);
-          const seen = await new LockScanner(OPTIONS).lookAtOne(blind, "LOCK_pay");
-          if (seen !== undefined) await take(blind, "", seen, true);
-        } finally {
-          blind.close();
-        }
-      })(),
-    );
-    t.regex(told, command === "strlen" ? /^$/ : /NOPERM/);
-  });
+  test.serial(
+    `the console ${command === "strlen" ? "works" : "reports NOPERM"} for a Redis user without ${command}`,
+    async (t) => {
+      await admin.set("LOCK_pay", ID, "PX", 600_000);
+      await admin.call(
+        "ACL",
+        "SETUSER",
+        "blind",
+        "reset",
+        "on",
+        ">secret",
+        "~*",
+        "&*",
+        "+@all",
+        `-${command}`,
+      );
+      const url = server.url.replace("redis://", BLIND);
+      const message = await endsWithMessage(
+        (async () => {
+          const blind = await openHome([url]);
+          try {
+            await new LockScanner(OPTIONS).look(blind);
+            const seen = await new LockScanner(OPTIONS).lookAtOne(blind, "LOCK_pay");
+            if (seen !== undefined) await take(blind, "", seen, true);
+          } finally {
+            blind.close();
+          }
+        })(),
+      );
+      t.regex(message, command === "strlen" ? /^$/ : /NOPERM/);
+    },
+  );
 }
 
-test.serial("a command that is forbidden ends with the message and no stack trace", async (t) => {
+test.serial("top prints the NOPERM message and no stack trace if Redis forbids a command", async (t) => {
   await admin.call("ACL", "SETUSER", "blind", "reset", "on", ">secret", "~*", "&*", "+@all", "-dbsize");
   const { code, stderr } = await programs.lockweave([
     "top",
@@ -183,7 +200,7 @@ test.serial("a command that is forbidden ends with the message and no stack trac
   t.regex(stderr, /^lockweave: The locks cannot be read: NOPERM .*\nSee `lockweave --help`\.\n$/);
 });
 
-test.serial("a user who may not read announcements sees the locks", async (t) => {
+test.serial("a Redis user who may not read announcements still sees the locks", async (t) => {
   await admin.set("LOCK_pay", ID, "PX", 600_000);
   const keys = ["~LOCK_*", "~lockweave:2:queue*"];
   await admin.call("ACL", "SETUSER", "blind", "reset", "on", ">secret", ...keys, "&*", "+@all");

@@ -6,13 +6,13 @@ import { isMatrix } from "../support/suites";
 
 const inMatrix = isMatrix ? test.serial : test.skip;
 
-// Sources that somebody else has written: what the commands print of them controls no terminal.
+// The commands print text from hostile sources without the characters that control a terminal.
 
 /** Words that end neither a comment nor a string. */
 const WORDS = hostileTexts(12, hostileWord).map((word) => word.replaceAll(/["'`\\$*@{}]/g, ""));
 const FLAGS = WORDS.map((word) => `flag${word}`);
 
-/** Functions that are woven. */
+/** Functions with valid tags. */
 const RIGHT = FLAGS.map(
   (flag, index) => `export const right${index} = {
   /** @redisLock businessFlag=f${index} keyName=id */
@@ -21,7 +21,7 @@ const RIGHT = FLAGS.map(
 `,
 ).join("");
 
-/** Tags and types that are wrong. */
+/** Invalid tags and type errors. */
 const WRONG = FLAGS.map(
   (flag, index) => `/** @redisLock businessFlag="${flag}" ${flag}=1 keyName=${flag} when="id !== '${flag}'" */
 export async function wrong${index}(id: string): Promise<string> { return id; }
@@ -52,13 +52,14 @@ async function printsNothingHostile(
     const { code, stdout, stderr } = await lockweave(project, ...args);
     const found = forbiddenIn(stdout + stderr);
     if (found.length > 0) wrong.push(`${args.join(" ")}: ${found.join()}`);
-    if ((stdout + stderr === "" && code !== 0) || code === null) wrong.push(`${args.join(" ")} says nothing`);
+    if ((stdout + stderr === "" && code !== 0) || code === null)
+      wrong.push(`${args.join(" ")} prints nothing`);
     if (args.includes("--json")) JSON.parse(stdout);
   }
   return wrong;
 }
 
-inMatrix("sources with locks", async (t) => {
+inMatrix("commands print no terminal controls from sources with locks", async (t) => {
   const project = await projectOf(RIGHT);
   const commands = [
     ["list"],
@@ -76,7 +77,7 @@ inMatrix("sources with locks", async (t) => {
   t.deepEqual(missing, []);
 });
 
-inMatrix("sources with errors", async (t) => {
+inMatrix("commands print no terminal controls from sources with errors", async (t) => {
   const project = await projectOf(WRONG);
   const commands = [
     ["list"],
@@ -90,7 +91,7 @@ inMatrix("sources with errors", async (t) => {
   t.deepEqual(await printsNothingHostile(project, commands), []);
 });
 
-inMatrix("names of files, options and packages", async (t) => {
+inMatrix("commands print no terminal controls from the names of files, options, and packages", async (t) => {
   const project = await projectOf(RIGHT);
   const [word = ""] = FLAGS;
   const commands = [

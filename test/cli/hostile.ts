@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 
-/** Pieces of texts that somebody else chose: they move the cursor, break lines, hide, or turn the direction of text. */
+/** Pieces of hostile texts. They move the cursor, break lines, hide, or turn the direction of text. */
 export const PIECES: readonly string[] = [
   "\u001B[2J",
   "\u001B]0;title\u0007",
@@ -39,18 +39,18 @@ export const hostileText = fc
   .array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 6 })
   .map((pieces) => pieces.join(""));
 
-/** The same for places where no line may break: a tag, a file's name. */
+/** Hostile texts without line breaks, for tags and file names. */
 export const hostileWord = hostileText.map((text) =>
   text.replaceAll(/[\r\n\u2028\u2029\0/]/g, "").slice(0, 60),
 );
 
-/** So many different texts, the same in each run. */
+/** Returns that many different texts, the same ones in each run. */
 export function hostileTexts(count: number, of = hostileText): string[] {
   const sample = fc.sample(of, { numRuns: 20 * count, seed: 32 });
   return [...new Set(sample)].filter((text) => text.trim() !== "").slice(0, count);
 }
 
-/** What no terminal may be sent: controls, formats and separators, as ranges of code points. */
+/** Ranges of code points that no terminal may receive: controls, formats, and separators. */
 const FORBIDDEN: readonly (readonly [from: number, to: number])[] = [
   [0x00, 0x08],
   [0x0b, 0x1f],
@@ -66,7 +66,7 @@ const FORBIDDEN: readonly (readonly [from: number, to: number])[] = [
   [0xe0000, 0xe0fff],
 ];
 
-/** The forbidden characters of an output, as numbers. */
+/** Returns the forbidden characters of an output, as hexadecimal numbers. */
 export function forbiddenIn(output: string): string[] {
   const points = Array.from(output, (character) => character.codePointAt(0) ?? 0);
   const wrong = points.filter((point) => FORBIDDEN.some(([from, to]) => from <= point && point <= to));

@@ -2,32 +2,32 @@ import test from "ava";
 import { ConfigText } from "../../transformer/cli/init/config-text";
 import { parser } from "../../transformer/parser/parser";
 
-// How `lockweave init` reads configurations that somebody has written, and what it leaves of their layout.
+// How `lockweave init` reads configuration files, and how it keeps their layout.
 
 function configOf(text: string, file = "a.config.ts"): ConfigText {
   return new ConfigText(parser(), file, text);
 }
 
-/** @throws where there is no object that can be changed */
+/** @throws if there is no object that init can change */
 function rootOf(config: ConfigText): NonNullable<ReturnType<ConfigText["root"]>> {
   const root = config.root();
-  if (root === undefined) throw new Error(`there is none in ${config.toString()}`);
+  if (root === undefined) throw new Error(`no configuration object in ${config.toString()}`);
   return root;
 }
 
-// ---- which object it is ---------------------------------------------------------------------------------
+// ---- which object is the configuration ------------------------------------------------------------------
 
 for (const [what, text] of [
   ["is exported", "export default { a: 1 };"],
-  ["is exported in CommonJS, behind other statements", "run();\nmodule.exports = { a: 1 };"],
+  ["is exported in CommonJS, after other statements", "run();\nmodule.exports = { a: 1 };"],
   ["stands in parentheses", "module.exports = ({ a: 1 });"],
   ["satisfies a type", "export default { a: 1 } satisfies Config;"],
-  ["is said to have a type", "export default { a: 1 } as Config;"],
-  ["is given to a function that only gives it a type", "export default defineConfig({ a: 1 });"],
+  ["has a type assertion", "export default { a: 1 } as Config;"],
+  ["is passed to a function that only gives it a type", "export default defineConfig({ a: 1 });"],
   ["is made by a function", "export default defineConfig(() => ({ a: 1 }));"],
-  ["is returned behind declarations", "export default () => { const b = 1; return { a: 1 }; };"],
+  ["is returned after declarations", "export default () => { const b = 1; return { a: 1 }; };"],
   [
-    "has a name, among others",
+    "is one of several variables",
     "const b = { b: 1 }, config = { a: 1 };\nconst c = {};\nexport default config;",
   ],
 ] as const) {
@@ -39,43 +39,43 @@ for (const [what, text] of [
 
 for (const [what, text] of [
   ["is exported under a name", "exports.config = { a: 1 };"],
-  ["is given to a function that nobody exports", "configure({ a: 1 });"],
-  ["is given to a function that may do anything", "export default makeConfig({ a: 1 });"],
-  ["is merged with another", "export default defineConfig({ a: 1 }, { b: 2 });"],
-  ["is not there", "export default defineConfig();"],
-  ["is returned behind what may do anything", "export default () => { run(); return { a: 1 }; };"],
-  ["is not returned", "export default () => { return; };"],
-  ["is nowhere", "export default () => {};"],
-  ["is taken out of another", "const { config } = { config: 1 };\nexport default config;"],
-  ["is given later", "let config;\nexport default config;"],
-  ["comes from elsewhere", "export default config;"],
-  ["is exported under some condition", "if (a) { module.exports = { a: 1 }; }"],
+  ["is passed to a call that is not exported", "configure({ a: 1 });"],
+  ["is passed to an unknown function", "export default makeConfig({ a: 1 });"],
+  ["is merged with another object", "export default defineConfig({ a: 1 }, { b: 2 });"],
+  ["is missing in the call", "export default defineConfig();"],
+  ["is returned after a call", "export default () => { run(); return { a: 1 }; };"],
+  ["is missing in the return statement", "export default () => { return; };"],
+  ["is missing in the function", "export default () => {};"],
+  ["is destructured from another object", "const { config } = { config: 1 };\nexport default config;"],
+  ["is assigned later", "let config;\nexport default config;"],
+  ["is not declared in the file", "export default config;"],
+  ["is exported conditionally", "if (a) { module.exports = { a: 1 }; }"],
 ] as const) {
-  test(`an object that ${what} is not touched`, (t) => {
+  test(`no object is the configuration if it ${what}`, (t) => {
     t.is(configOf(text).root(), undefined);
   });
 }
 
 for (const [what, call, found] of [
-  ["the options", "build({ entryPoints: [1] })", true],
-  ["options with a name", "const options = { entryPoints: [1] };\nbuild(options)", true],
-  ["the options of a method", "esbuild.context({ entryPoints: [1] })", true],
+  ["options", "build({ entryPoints: [1] })", true],
+  ["options in a variable", "const options = { entryPoints: [1] };\nbuild(options)", true],
+  ["options of a method call", "esbuild.context({ entryPoints: [1] })", true],
   ["options within a function", "function f() { if (a) return build({ entryPoints: [1] }); }", true],
-  ["only one that has entry points", "build({ entryPoints: [1] }); build({})", true],
-  ["two that have entry points", "build({ entryPoints: [1] }); build({ entryPoints: [1] })", false],
+  ["one call that has entry points and one that has none", "build({ entryPoints: [1] }); build({})", true],
+  ["two calls that have entry points", "build({ entryPoints: [1] }); build({ entryPoints: [1] })", false],
   ["options from elsewhere", "build(options)", false],
   ["no options", "build()", false],
   ["options of another function", "other({ entryPoints: [1] })", false],
-  ["options that come second", "build(1, { entryPoints: [1] })", false],
+  ["options as the second argument", "build(1, { entryPoints: [1] })", false],
 ] as const) {
-  test(`a script of a bundler with ${what} is ${found ? "changed there" : "not understood"}`, (t) => {
+  test(`a bundler script with ${what} ${found ? "has options that init can change" : "has no options that init can change"}`, (t) => {
     const config = configOf(call, "build.js");
     const options = config.argumentOf(["build", "context"], "entryPoints");
     t.is(options && config.textOf(options), found ? "{ entryPoints: [1] }" : undefined);
   });
 }
 
-test("an object is whole where all that it has is there by its name", (t) => {
+test("an object is whole if each of its properties has a plain name", (t) => {
   for (const [object, isWhole] of [
     ["{ a: 1, 'b': 2, c() {}, d }", true],
     ["{ a: 1, ...b }", false],
@@ -90,47 +90,59 @@ test("an object is whole where all that it has is there by its name", (t) => {
 // ---- what is added --------------------------------------------------------------------------------------
 
 for (const [what, before, after] of [
-  ["nothing", "export default {};", "export default {\n  b: 2\n};"],
-  ["nothing but space", "export default {\n};", "export default {\n  b: 2\n};"],
-  ["nothing but a comment", "export default {\n  // None.\n};", "export default {\n  b: 2\n  // None.\n};"],
+  ["an empty object", "export default {};", "export default {\n  b: 2\n};"],
+  ["an object with only white space", "export default {\n};", "export default {\n  b: 2\n};"],
   [
-    "nothing, further in",
+    "an object with only a comment",
+    "export default {\n  // None.\n};",
+    "export default {\n  b: 2\n  // None.\n};",
+  ],
+  [
+    "an indented empty object",
     "  const c = {};\nexport default c;",
     "  const c = {\n    b: 2\n  };\nexport default c;",
   ],
   [
-    "nothing, among tabs",
+    "an empty object in a file with tabs",
     "f({\n\ta,\n});\nexport default {};",
     "f({\n\ta,\n});\nexport default {\n\tb: 2\n};",
   ],
-  ["one line", "export default { a: 1 };", "export default { a: 1, b: 2 };"],
-  ["one line that ends with a comma", "export default { a: 1, };", "export default { a: 1, b: 2, };"],
+  ["properties on one line", "export default { a: 1 };", "export default { a: 1, b: 2 };"],
   [
-    "one line that ends with a comment",
+    "properties on one line with a trailing comma",
+    "export default { a: 1, };",
+    "export default { a: 1, b: 2, };",
+  ],
+  [
+    "properties on one line with a trailing comment",
     "export default { a: 1 /* A. */ };",
     "export default { a: 1, /* A. */ b: 2 };",
   ],
-  ["lines", "export default {\n    a: 1\n};", "export default {\n    a: 1,\n    b: 2\n};"],
-  ["lines that end with commas", "export default {\n\ta: 1,\n};", "export default {\n\ta: 1,\n\tb: 2,\n};"],
+  ["properties on lines", "export default {\n    a: 1\n};", "export default {\n    a: 1,\n    b: 2\n};"],
   [
-    "lines with comments",
+    "properties on lines with trailing commas",
+    "export default {\n\ta: 1,\n};",
+    "export default {\n\ta: 1,\n\tb: 2,\n};",
+  ],
+  [
+    "properties on lines with comments",
     "export default {\n  a: 1 // A.\n};",
     "export default {\n  a: 1, // A.\n  b: 2\n};",
   ],
   [
-    "lines with commas and comments",
+    "properties on lines with trailing commas and comments",
     "export default {\n  a: 1, // A.\n};",
     "export default {\n  a: 1, // A.\n  b: 2,\n};",
   ],
 ] as const) {
-  test(`a property is added as the others are written: ${what}`, (t) => {
+  test(`a new property follows the layout of ${what}`, (t) => {
     const config = configOf(before);
     config.addProperties(rootOf(config), { b: "2" });
     t.is(config.toString(), after);
   });
 }
 
-test("several properties are added one below the other where the others are, and else side by side", (t) => {
+test("several new properties are on one line or on lines of their own, like the existing ones", (t) => {
   for (const [before, after] of [
     ["export default {};", 'export default {\n  b: 2,\n  "c-d": 3,\n  $e: 4\n};'],
     ["export default { a: 1 };", 'export default { a: 1, b: 2, "c-d": 3, $e: 4 };'],
@@ -142,25 +154,30 @@ test("several properties are added one below the other where the others are, and
   }
 });
 
-test("in JSON each name is quoted", (t) => {
+test("a new property in JSON has a quoted name", (t) => {
   const config = configOf('{ "a": 1 }', "a.json");
   config.addProperties(rootOf(config), { b: "2" });
   t.is(config.toString(), '{ "a": 1, "b": 2 }');
 });
 
 for (const [what, before, first, last] of [
-  ["nothing", "[]", "[n()]", "[n()]"],
-  ["one line", "[a, b]", "[n(), a, b]", "[a, b, n()]"],
-  ["one line that ends with a comma", "[a,]", "[n(), a,]", "[a, n(),]"],
-  ["lines", "[\n    a,\n    b\n  ]", "[\n    n(),\n    a,\n    b\n  ]", "[\n    a,\n    b,\n    n()\n  ]"],
+  ["an empty list", "[]", "[n()]", "[n()]"],
+  ["a list on one line", "[a, b]", "[n(), a, b]", "[a, b, n()]"],
+  ["a list on one line with a trailing comma", "[a,]", "[n(), a,]", "[a, n(),]"],
   [
-    "lines with comments",
+    "a list on lines",
+    "[\n    a,\n    b\n  ]",
+    "[\n    n(),\n    a,\n    b\n  ]",
+    "[\n    a,\n    b,\n    n()\n  ]",
+  ],
+  [
+    "a list on lines with comments",
     "[\n\ta, // A.\n\tb, // B.\n]",
     "[\n\tn(),\n\ta, // A.\n\tb, // B.\n]",
     "[\n\ta, // A.\n\tb, // B.\n\tn(),\n]",
   ],
 ] as const) {
-  test(`an element is added as the others are written, before or behind them: ${what}`, (t) => {
+  test(`a new first or last element follows the layout of ${what}`, (t) => {
     for (const [place, after] of [
       ["first", first],
       ["last", last],
@@ -178,20 +195,20 @@ for (const [what, before, after] of [
   ["no quotes", "f();", "import n from 'm';\n\nf();"],
   ["double quotes", 'f("a");', 'import n from "m";\n\nf("a");'],
   [
-    "imports that end with nothing, with the quotes of the last",
+    "imports without semicolons, with the quotes of the last one",
     "import a from 'a'\nimport b from \"b\"\nf('c');",
     "import a from 'a'\nimport b from \"b\"\nimport n from \"m\"\nf('c');",
   ],
-  ["imports that end with `;`", "import a from 'a';\nf();", "import a from 'a';\nimport n from 'm';\nf();"],
+  ["imports with semicolons", "import a from 'a';\nf();", "import a from 'a';\nimport n from 'm';\nf();"],
   ["a shebang", "#!/usr/bin/env node\nf();", "#!/usr/bin/env node\nimport n from 'm';\n\nf();"],
-  ["lines about the file", "// @ts-check\n// B.\nf();", "// @ts-check\n// B.\nimport n from 'm';\n\nf();"],
+  ["comments about the file", "// @ts-check\n// B.\nf();", "// @ts-check\n// B.\nimport n from 'm';\n\nf();"],
   [
-    "lines about the file, and comments about the code",
+    "comments about the file, and comments about the code",
     "// @ts-check\n/** A. */\n/* B. */\nf();",
     "// @ts-check\nimport n from 'm';\n\n/** A. */\n/* B. */\nf();",
   ],
 ] as const) {
-  test(`what is taken in is written like the file, behind what speaks of it: ${what}`, (t) => {
+  test(`a new import follows the style of the file, below the comments about it: ${what}`, (t) => {
     const config = configOf(before);
     config.takeIn("n", "m", "import");
     t.is(config.toString(), after);
@@ -200,7 +217,7 @@ for (const [what, before, after] of [
 
 // ---- line breaks ----------------------------------------------------------------------------------------
 
-test("what is added breaks its lines as the file does", (t) => {
+test("new text has the line breaks of the file", (t) => {
   for (const before of [
     "export default {};",
     "import a from 'a';\nexport default {\n  b: 1, // B.\n  list: [\n    c\n  ]\n};\n",

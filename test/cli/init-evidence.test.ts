@@ -5,9 +5,9 @@ import { HOSTS, planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
 import { makeProject, type Files } from "../hosts/project";
 
-// By what `lockweave init` sees what a project is made of.
+// How `lockweave init` finds out what a project is made of.
 
-/** @param missing of what is installed elsewhere */
+/** @param missing paths that the project does not have */
 async function projectOf(
   manifest: object,
   files: Files = {},
@@ -31,7 +31,7 @@ for (const [version, major, isTooOld] of [
   [">=6", 6, false],
   ["7.0.2", 7, false],
 ] as const) {
-  test(`TypeScript ${version} is ${isTooOld ? "too old" : "new enough"}, wherever it is asked for`, async (t) => {
+  test(`TypeScript ${version} is ${isTooOld ? "too old" : "new enough"} in dependencies and in devDependencies`, async (t) => {
     for (const kind of ["dependencies", "devDependencies"]) {
       const project = await projectOf({ [kind]: { typescript: version } }, {}, NO_TYPESCRIPT);
       t.deepEqual(project.typescript, { version, major, isTooOld });
@@ -40,7 +40,7 @@ for (const [version, major, isTooOld] of [
   });
 }
 
-test("what is installed says which TypeScript it is, and a name without a number says nothing", async (t) => {
+test("init reads the version of the installed TypeScript, if any, when package.json says `latest`", async (t) => {
   const manifest = { devDependencies: { typescript: "latest" } };
   t.is((await projectOf(manifest, {}, NO_TYPESCRIPT)).typescript, undefined);
   t.regex((await projectOf(manifest)).typescript?.version ?? "", /^\d+\.\d+\.\d+$/);
@@ -48,12 +48,12 @@ test("what is installed says which TypeScript it is, and a name without a number
 
 for (const [what, files, scripts, isTypeScript, isCompiled] of [
   ["a tsconfig.json alone", { "tsconfig.json": "{}" }, {}, true, true],
-  ["a module beside package.json", { "a.mts": "" }, {}, true, false],
-  ["a script that runs one", {}, { start: "node src/main.ts" }, true, false],
-  ["declarations", { "a.d.ts": "" }, {}, false, false],
-  ["JavaScript", { "a.js": "" }, { start: "node a.js" }, false, false],
+  ["a TypeScript module beside package.json", { "a.mts": "" }, {}, true, false],
+  ["a script that runs a TypeScript module", {}, { start: "node src/main.ts" }, true, false],
+  ["only declarations", { "a.d.ts": "" }, {}, false, false],
+  ["only JavaScript", { "a.js": "" }, { start: "node a.js" }, false, false],
 ] as const) {
-  test(`${what} says that TypeScript ${isTypeScript ? "is" : "is not"} written, and ${isCompiled ? "" : "not "}that it is compiled`, async (t) => {
+  test(`a project with ${what} ${isTypeScript ? "is" : "is not"} TypeScript, and ${isCompiled ? "is" : "is not"} compiled`, async (t) => {
     const missing = "tsconfig.json" in files ? ["node_modules/typescript"] : NO_TYPESCRIPT;
     const project = await projectOf({ scripts }, files, missing);
     t.is(project.isTypeScript, isTypeScript);
@@ -61,7 +61,7 @@ for (const [what, files, scripts, isTypeScript, isCompiled] of [
   });
 }
 
-test("a script runs a program where its name stands alone", async (t) => {
+test("a script runs a program if the program's name is a command in it", async (t) => {
   for (const [script, runs] of [
     ["vite", true],
     ["A=1 npx vite build", true],
@@ -78,7 +78,7 @@ test("a script runs a program where its name stands alone", async (t) => {
   }
 });
 
-test("a configuration is named to the program that its option belongs to", async (t) => {
+test("--config belongs to the program before it in a script, and its file must exist", async (t) => {
   for (const [script, named] of [
     ["vitest --config ./a.ts", ["a.ts"]],
     ["vitest run --config=a.ts && vitest --config a.ts", ["a.ts"]],
@@ -92,7 +92,7 @@ test("a configuration is named to the program that its option belongs to", async
   }
 });
 
-test("a configuration has its name, and the ending of a program", async (t) => {
+test("init finds a configuration by its name and a script extension, and the first name wins", async (t) => {
   for (const [file, isFound] of [
     ["vite.config.ts", true],
     ["vite.config.cjs", true],
@@ -107,7 +107,7 @@ test("a configuration has its name, and the ending of a program", async (t) => {
   t.is(both.config("b.config", "a.config"), "b.config.js");
 });
 
-test("the program of a package is what its package.json says", async (t) => {
+test("the program of a package is the one that `bin` in its package.json names", async (t) => {
   for (const [bin, script] of [
     ["./one.js", "one.js"],
     [{ tool: "named.js", other: "other.js" }, "named.js"],
@@ -119,7 +119,7 @@ test("the program of a package is what its package.json says", async (t) => {
   }
 });
 
-test("the package manager is that of the nearest lock file, and has its own words", async (t) => {
+test("the nearest lock file decides the package manager and its install commands", async (t) => {
   for (const [lock, install, installDev] of [
     ["pnpm-lock.yaml", "pnpm add", "pnpm add --save-dev"],
     ["yarn.lock", "yarn add", "yarn add --dev"],
@@ -172,7 +172,7 @@ for (const [host, evidence, manifest, files] of [
   ],
 ] as const) {
   const by = [...Object.values(manifest).map((value) => JSON.stringify(value)), ...Object.keys(files)];
-  test(`${host} is seen by ${evidence}: ${by.join(", ")}`, async (t) => {
+  test(`init finds ${host} by ${evidence}: ${by.join(", ")}`, async (t) => {
     const found = foundIn(await projectOf(manifest, files));
     t.deepEqual(
       found.find(([name]) => name === host),
@@ -182,7 +182,7 @@ for (const [host, evidence, manifest, files] of [
   });
 }
 
-test("where nothing else is seen, the TypeScript that is there compiles, and Node where there is none", async (t) => {
+test("init falls back to the project's TypeScript, and to Node if there is none", async (t) => {
   const nothing = "nothing else is seen to compile";
   const withTypeScript = (typescript: string): Promise<Project> =>
     projectOf({ devDependencies: { typescript } }, {}, ["node_modules/typescript"]);
@@ -191,7 +191,7 @@ test("where nothing else is seen, the TypeScript that is there compiles, and Nod
   t.deepEqual(foundIn(await projectOf({}, {}, NO_TYPESCRIPT)), [["Node", nothing]]);
 });
 
-test("of several that can, the first shows the first lock: what builds, before what runs", async (t) => {
+test("init shows the first lock with a host that builds, if there is one", async (t) => {
   const scripts = { start: "tsx src/main.ts", build: "vite build", types: "tsc" };
   const { found, host } = planFor(await projectOf({ scripts }));
   t.deepEqual(
@@ -201,7 +201,7 @@ test("of several that can, the first shows the first lock: what builds, before w
   t.is(host?.name, "Vite");
 });
 
-test("the plugin is written into the nearest tsconfig.json, where none brings plugins", async (t) => {
+test("init adds the plugin to the nearest tsconfig.json if its base has no plugins", async (t) => {
   const project = await projectOf(
     { scripts: { build: "tsc" } },
     { "tsconfig.json": '{ "extends": "./base.json" }', "base.json": '{ "compilerOptions": {} }' },
@@ -217,19 +217,19 @@ const OURS = (files: string, transformer: string): string =>
   `"transform": { "${files}": ["lockweave/jest", { "transformer": "${transformer}" }] }`;
 
 for (const [what, manifest, jest, after] of [
-  ["asks for ts-jest", { "ts-jest": "29" }, {}, OURS(String.raw`\\.[cm]?tsx?$`, "ts-jest")],
+  ["depends on ts-jest", { "ts-jest": "29" }, {}, OURS(String.raw`\\.[cm]?tsx?$`, "ts-jest")],
   [
     "has the preset of ts-jest by its path",
     {},
     { preset: "ts-jest/presets/default" },
     OURS(String.raw`\\.[cm]?tsx?$`, "ts-jest"),
   ],
-  ["asks for nothing", {}, {}, String.raw`"transform": { "\\.[cm]?[jt]sx?$": "lockweave/jest" }`],
-  ["has a preset that is not known", {}, { preset: "ts-jest/presets/js-with-ts" }, undefined],
-  ["has a transform that does nothing", {}, { transform: {} }, undefined],
-  ["has a transform that is none", {}, { transform: null }, undefined],
+  ["has no transform", {}, {}, String.raw`"transform": { "\\.[cm]?[jt]sx?$": "lockweave/jest" }`],
+  ["has an unknown preset", {}, { preset: "ts-jest/presets/js-with-ts" }, undefined],
+  ["has an empty transform", {}, { transform: {} }, undefined],
+  ["has a transform that is `null`", {}, { transform: null }, undefined],
 ] as const) {
-  test(`a project with Jest that ${what} ${after === undefined ? "is left to people" : "gets ours around it"}`, async (t) => {
+  test(`init ${after === undefined ? "leaves the configuration to the user" : "wraps the transform"} if a Jest project ${what}`, async (t) => {
     const project = await projectOf(
       { devDependencies: { jest: "30", ...manifest } },
       {
@@ -254,7 +254,7 @@ for (const [what, manifest, jest, after] of [
   });
 }
 
-test("what a configuration of Jest computes is left to people", async (t) => {
+test("init leaves a Jest configuration with computed parts to the user", async (t) => {
   for (const config of [
     String.raw`{ transform: { "\\.ts$": transformer } }`,
     "{ transform }",
@@ -282,7 +282,7 @@ for (const [name, tool, config, command] of [
   ["Rollup", "rollup", "rollup.config.js", "--silent -c -i FILE -d DIR"],
   ["webpack", "webpack-cli", "webpack.config.js", "--entry-reset --entry ./FILE -o DIR"],
 ] as const) {
-  test(`${name} builds the first lock by its own program, and the output is run whatever it is called`, async (t) => {
+  test(`init builds the first lock with the program of ${name}, and runs the output under any name`, async (t) => {
     const bin = { [tool]: "cli.js" };
     const project = await projectOf(
       {},
@@ -307,8 +307,8 @@ for (const [name, tool, config, command] of [
       const [build, run, ...rest] = host?.tryOut?.(project, "src/first-lock.ts", dir) ?? [];
       const words = typeof build === "object" ? build : [];
       t.is(words[0], project.path(`node_modules/${tool}/cli.js`));
-      const told = command.replace("FILE", "src/first-lock.ts").replace("DIR", dir);
-      t.is(words.slice(1).join(" "), told);
+      const expected = command.replace("FILE", "src/first-lock.ts").replace("DIR", dir);
+      t.is(words.slice(1).join(" "), expected);
       t.deepEqual(typeof run === "function" ? run() : [], [join(dir, output)]);
       t.deepEqual(rest, []);
     }
@@ -317,7 +317,7 @@ for (const [name, tool, config, command] of [
 
 // ---- Next.js and NestJS -------------------------------------------------------------------------------------
 
-test("Next.js without a configuration gets one that both of its bundlers can load", async (t) => {
+test("init writes a Next.js configuration that both of its bundlers can load", async (t) => {
   const project = await makeProject({ "package.json": '{ "dependencies": { "next": "16" } }' });
   const { draft } = planFor(new Project(project.dir));
   await project.write({ "next.config.mjs": draft.changes.get("next.config.mjs") ?? "" });
@@ -334,13 +334,13 @@ console.log(JSON.stringify([others, webpack({ plugins: [] }).plugins.length]));`
 });
 
 for (const [what, files, missing, file] of [
-  ["the project", {}, [], "instrumentation.ts"],
-  ["`src/app`", { "src/app/page.tsx": "" }, [], "src/instrumentation.ts"],
-  ["`src/pages`", { "src/pages/index.tsx": "" }, [], "src/instrumentation.ts"],
+  ["no `src`", {}, [], "instrumentation.ts"],
+  ["routes in `src/app`", { "src/app/page.tsx": "" }, [], "src/instrumentation.ts"],
+  ["routes in `src/pages`", { "src/pages/index.tsx": "" }, [], "src/instrumentation.ts"],
   ["other sources in `src`", { "src/a.ts": "" }, [], "instrumentation.ts"],
-  ["a project without types", {}, NO_TYPESCRIPT, "instrumentation.js"],
+  ["no TypeScript", {}, NO_TYPESCRIPT, "instrumentation.js"],
 ] as const) {
-  test(`Next.js is told where the locks live beside its routes, in ${what}: ${file}`, async (t) => {
+  test(`init writes ${file} for a Next.js project with ${what}`, async (t) => {
     const { draft } = planFor(await projectOf({ dependencies: { next: "16" } }, files, missing));
     const written = [...draft.changes].filter(([name]) => name.includes("instrumentation"));
     const type = file.endsWith(".ts") ? ": Promise<void>" : "";
@@ -351,7 +351,7 @@ for (const [what, files, missing, file] of [
   });
 }
 
-test("instrumentation that knows nothing of locks is found wherever Next.js finds it", async (t) => {
+test("init asks the user to configure locks in an instrumentation file, wherever Next.js looks for it", async (t) => {
   for (const file of ["instrumentation", "src/instrumentation"].flatMap((name) => [
     `${name}.ts`,
     `${name}.js`,
@@ -370,7 +370,7 @@ function firstLockOf(changes: ReadonlyMap<string, string>): string[] {
   return [...changes.keys()].filter((file) => file.includes("first-lock"));
 }
 
-test("a compiler of NestJS that is patched already is not patched once more", async (t) => {
+test("init does not patch the TypeScript of a NestJS project twice", async (t) => {
   for (const [library, commands] of [
     ["/// tsp-module:\n", []],
     ["\n", [["npx", "ts-patch", "install", "-s"]]],
@@ -387,7 +387,7 @@ test("a compiler of NestJS that is patched already is not patched once more", as
 
 // ---- the first lock -----------------------------------------------------------------------------------------
 
-test("a console that the types do not have is declared below the import", async (t) => {
+test("the first lock declares `console` below the import if the types lack it", async (t) => {
   const settings = { lib: ["es2022"], types: [] };
   const { lock } = planFor(
     await projectOf({}, { "tsconfig.json": JSON.stringify({ compilerOptions: settings }) }),
@@ -395,7 +395,7 @@ test("a console that the types do not have is declared below the import", async 
   t.regex(lock.text, /^import .*\n\ndeclare const console: .*\n\n\/\*\* @redisLock /);
 });
 
-test("the first lock is compiled with the settings of the project, where it has any", async (t) => {
+test("the first lock is compiled with the tsconfig.json of the project, if there is one", async (t) => {
   for (const [files, missing, extended] of [
     [{ "tsconfig.json": "{}" }, [], "../tsconfig.json"],
     [{}, ["tsconfig.json"], undefined],
@@ -412,7 +412,7 @@ test("the first lock is compiled with the settings of the project, where it has 
   }
 });
 
-test("a bundler that has no configuration is told to have one", async (t) => {
+test("init asks the user for a configuration if Rollup has none", async (t) => {
   const { draft } = planFor(await projectOf({ scripts: { build: "rollup -c" } }));
   t.deepEqual(
     draft.byHand.map(({ why }) => why),

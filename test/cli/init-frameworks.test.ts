@@ -5,11 +5,11 @@ import { Project } from "../../transformer/cli/init/project";
 import { UsageError } from "../../transformer/verify/usage-error";
 import { makeProject, type Files } from "../hosts/project";
 
-// What `lockweave init` plans for projects as the starters of frameworks and test runners lay them out.
+// What `lockweave init` plans for projects that look like the starters of frameworks and test runners.
 
 interface Planned {
   readonly hosts: readonly string[];
-  /** The texts of the files after the change, or before it if they stay. */
+  /** Returns the text of a file after the changes, if any. */
   readonly text: (file: string) => string | undefined;
   readonly changed: readonly string[];
   readonly installs: readonly string[];
@@ -131,7 +131,7 @@ test("init patches the TypeScript that Nx runs, and sets up each referenced proj
   t.deepEqual(commands, ["npx nx run-many --target=build"]);
 });
 
-test("init in the root of a workspace in which nothing compiles names the packages as the place", async (t) => {
+test("init in a workspace root where nothing compiles tells the user to run it in a package", async (t) => {
   const scripts = { build: "turbo run build" };
   const project = await makeProject({ "package.json": JSON.stringify({ scripts, workspaces: ["apps/*"] }) });
   await rm(project.path("tsconfig.json"));
@@ -145,7 +145,7 @@ test("init in the root of a workspace in which nothing compiles names the packag
 
 // ---- scripts --------------------------------------------------------------------------------------------
 
-test("init names the script that builds before one that tests, too", async (t) => {
+test("init names the script that only builds before one that also tests", async (t) => {
   const scripts = { test: "npm run build:ts && tsc -p test && node --test", "build:ts": "tsc" };
   const { commands } = await planned({ scripts });
   t.deepEqual(commands, ["npm run build:ts"]);
@@ -194,7 +194,7 @@ test("init makes Bun preload the hook if Bun runs the sources", async (t) => {
   }
 });
 
-test("init leaves a bunfig.toml of the user's to the user, and one with the hook alone", async (t) => {
+test("init leaves an existing bunfig.toml to the user, and does not change one with the hook", async (t) => {
   const other = await planned({ scripts: { test: "bun test" } }, { "bunfig.toml": "smol = true\n" });
   t.like(other.byHand, { 0: { file: "bunfig.toml", lines: BUNFIG.trimEnd().split("\n") } });
   const done = await planned({ scripts: { test: "bun test" } }, { "bunfig.toml": BUNFIG });
@@ -225,7 +225,7 @@ test("init makes the tasks of Deno preload the hook", async (t) => {
 
 const MOCHA = { scripts: { test: "mocha" }, devDependencies: { mocha: "*" } };
 
-test("init makes Mocha load Lockweave's hook behind the modules that it loads", async (t) => {
+test("init makes Mocha load Lockweave's hook after the modules that it loads", async (t) => {
   for (const [before, after] of [
     ['{ "require": "tsx" }', '{ "require": ["tsx", "lockweave/register"] }'],
     ['{ "require": ["tsx/cjs"] }', '{ "require": ["tsx/cjs", "lockweave/register"] }'],
@@ -317,7 +317,7 @@ export default defineConfig({
   t.deepEqual(plan.changed.toSorted(), [...own, "vitest.config.ts"].toSorted());
 });
 
-test("init leaves Vitest projects to the user that it cannot see", async (t) => {
+test("init leaves Vitest projects that it cannot read to the user", async (t) => {
   for (const projects of [
     "projectsOf(1)",
     '["packages/**"]',

@@ -6,13 +6,13 @@ import { HOSTS, init, planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
 import { makeProject, PACKAGE, type Files } from "../hosts/project";
 
-// What `lockweave init` would do, by what is there. That it does it is told in init.test.ts.
+// What `lockweave init` plans for different projects. init.test.ts shows that it carries out its plans.
 
 interface Drafted {
   readonly hosts: readonly string[];
   readonly changes: Files;
   readonly installs: readonly string[];
-  /** The files, with the lines to write. */
+  /** The lines that are left to the user, by file. */
   readonly byHand: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -43,7 +43,7 @@ async function drafted(...project: Parameters<typeof planOf>): Promise<Drafted> 
   };
 }
 
-test("each host of the page about hosts is known to init", (t) => {
+test("init knows each host in docs/hosts.md", (t) => {
   const page = readFileSync(join(PACKAGE, "docs/hosts.md"), "utf8");
   const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading = ""]) => heading);
   const known = new Set([
@@ -60,7 +60,7 @@ test("each host of the page about hosts is known to init", (t) => {
   );
 });
 
-/** What to type next, by what the scripts run; without the words about it where nothing is written. */
+/** The next command for each script, and its description unless nothing is written. */
 const NEXT: readonly (readonly [script: string, command: string, woven?: RegExp])[] = [
   ["tsc -p .", "npm run it", /; src\/first-lock\.ts becomes out\/src\/first-lock\.js$/],
   ["nest build", "npm run it", /; src\/first-lock\.ts becomes out\/src\/first-lock\.js$/],
@@ -105,7 +105,7 @@ const NEXT: readonly (readonly [script: string, command: string, woven?: RegExp]
   ["ava", "npm run it"],
 ];
 
-test("each host tells the command to type next, and where the woven code is to be seen", async (t) => {
+test("init prints the next command for each host, and where to see the woven code", async (t) => {
   const compilerOptions = { rootDir: ".", outDir: "out" };
   for (const [script, command, woven = /nothing is written$/] of NEXT) {
     const [tool = ""] = script.split(" ");
@@ -142,7 +142,7 @@ test("init names the script that builds, and not the one that starts a developme
   }
 });
 
-test("of what Vite builds for browsers it is told what a server needs", async (t) => {
+test("init says what a server needs if Vite builds for browsers", async (t) => {
   const lib = 'lib: { entry: "src/main.ts" }';
   for (const [build, config, isForBrowsers] of [
     ["vite build", `export default { build: { ${lib} } };`, true],
@@ -165,7 +165,7 @@ test("of what Vite builds for browsers it is told what a server needs", async (t
   }
 });
 
-test("of a script that builds, the command is the project's own, where package.json has one", async (t) => {
+test("the next command for an esbuild script is the package.json script that runs it, if any", async (t) => {
   for (const [scripts, command] of [
     [{ build: "node build.mjs" }, "npm run build"],
     [{ bundle: "rm -rf dist && node --enable-source-maps ./build.mjs --minify" }, "npm run bundle"],
@@ -184,7 +184,7 @@ test("of a script that builds, the command is the project's own, where package.j
   }
 });
 
-test("a build with Bun is found by its usual names, where no script names it", async (t) => {
+test("init finds a file that builds with Bun by its usual names if no script names it", async (t) => {
   for (const name of ["build", "bun.build", "scripts/build"]) {
     for (const ending of ["ts", "mts", "js", "mjs"]) {
       const file = `${name}.${ending}`;
@@ -197,7 +197,7 @@ test("a build with Bun is found by its usual names, where no script names it", a
   }
 });
 
-test("a script that builds with Bun is given the plugin, first of all", async (t) => {
+test("init adds the plugin before the other plugins in a file that builds with Bun", async (t) => {
   const build = `await Bun.build({
   entrypoints: ["src/main.ts"],
   outdir: "dist",
@@ -221,7 +221,7 @@ test("a script that builds with Bun is given the plugin, first of all", async (t
   t.is(found[0]?.[0].next(model, draft, lock.file).command, "npm run build");
 });
 
-test("the first lock is a module by its ending where the compiler takes no imports in CommonJS", async (t) => {
+test("the first lock is an .mts file if the compiler allows no imports in CommonJS", async (t) => {
   const fileFor = async (type: string, verbatimModuleSyntax: boolean): Promise<string> => {
     const project = await makeProject({
       "package.json": JSON.stringify({ type, scripts: { build: "tsc" } }),
@@ -234,7 +234,7 @@ test("the first lock is a module by its ending where the compiler takes no impor
   t.is(await fileFor("module", true), "first-lock.ts");
 });
 
-test("what has to be installed is installed, with the project's package manager", async (t) => {
+test("init plans to install missing packages, and knows the project's package manager", async (t) => {
   const { installs } = await drafted({ scripts: { build: "tsc" } });
   t.deepEqual(installs, ["ioredis"]);
   t.deepEqual((await drafted({ scripts: { build: "tsc" } }, {}, ["ts-patch"])).installs, [
@@ -257,7 +257,7 @@ test("what has to be installed is installed, with the project's package manager"
   t.is(new Project(named.dir).packageManager.name, "yarn");
 });
 
-test("a tsconfig.json that inherits its plugins gets none of its own, which would hide them", async (t) => {
+test("init adds the plugin to the base of a tsconfig.json if the base has plugins", async (t) => {
   const plugins = [{ name: "another" }];
   const { changes } = await drafted(
     { scripts: { build: "tsc -p tsconfig.build.json" } },
@@ -274,7 +274,7 @@ test("a tsconfig.json that inherits its plugins gets none of its own, which woul
   );
 });
 
-test("each referenced project gets its plugin, and the first of them the first lock", async (t) => {
+test("init adds the plugin to each referenced project, and the first lock to the first one", async (t) => {
   const { changes } = await drafted(
     { scripts: { build: "tsc -b" } },
     {
@@ -291,7 +291,7 @@ test("each referenced project gets its plugin, and the first of them the first l
   );
 });
 
-test("what is not understood is left as it is, and the lines to write are told", async (t) => {
+test("init does not change what it cannot read, and prints the lines to write", async (t) => {
   const plugin = [
     'import lockweave from "lockweave/vite";',
     "plugins: [lockweave(), /* before the others */],",
@@ -318,7 +318,7 @@ test("what is not understood is left as it is, and the lines to write are told",
   t.deepEqual(hidden.byHand, { "package.json": ["tsc"] });
 });
 
-test("a configuration that only a script names is set up, too", async (t) => {
+test("init sets up a configuration that only a script names", async (t) => {
   const scripts = {
     test: "vitest run",
     "test:e2e": "vitest run --config ./vitest.config.e2e.ts",
@@ -341,18 +341,18 @@ test("a configuration that only a script names is set up, too", async (t) => {
   );
 });
 
-test("Vite and Vitest share one new configuration", async (t) => {
+test("init creates one configuration for both Vite and Vitest", async (t) => {
   const { changes } = await drafted({ scripts: { build: "vite build", test: "vitest run" } });
   t.true("vite.config.mts" in changes);
   t.false("vitest.config.mts" in changes);
 });
 
-test("what stands there already is not written again", async (t) => {
+test("init does not change a Vite configuration that has the plugin", async (t) => {
   const vite = `import lockweave from "lockweave/vite";\nexport default { plugins: [lockweave()] };`;
   t.deepEqual((await drafted({ scripts: { build: "vite build" } }, { "vite.config.ts": vite })).changes, {});
 });
 
-test("a TypeScript that is too old is told", async (t) => {
+test("init reports a TypeScript that is too old", async (t) => {
   const manifest = { scripts: { build: "tsc" }, devDependencies: { typescript: "~5.8.2" } };
   const { draft } = await planOf(manifest, {}, ["typescript"]);
   t.deepEqual(draft.byHand, [
@@ -364,7 +364,7 @@ test("a TypeScript that is too old is told", async (t) => {
   ]);
 });
 
-test("`lockweave build` takes the place of TypeScript 7 where it knows the options, and the rest is told", async (t) => {
+test("init replaces tsc with `lockweave build` if it knows the options, and reports the other scripts", async (t) => {
   const kept = { check: "tsc --noEmit", start: "node out/main.js" };
   const scripts = {
     build: "tsc -p tsconfig.json && node out/main.js",
@@ -395,12 +395,12 @@ test("`lockweave build` takes the place of TypeScript 7 where it knows the optio
   t.is(left?.why, "In the scripts `old`, `hidden`, `lockweave build` has to take the place of");
 });
 
-test("tests that no script runs are set up where package.json asks for what runs them", async (t) => {
+test("init sets up Vitest if package.json depends on it and no script runs it", async (t) => {
   t.deepEqual((await drafted({ devDependencies: { vitest: "4" } })).hosts, ["tspc", "Vitest"]);
   t.deepEqual((await drafted({ devDependencies: { vite: "8" } })).hosts, ["tspc"]);
 });
 
-test("the first lock declares a console where the project's types have none", async (t) => {
+test("the first lock declares `console` if the project's types have none", async (t) => {
   const lib = ["es2022"];
   const declares = async (settings: object, devDependencies = {}): Promise<boolean> => {
     const tsconfig = JSON.stringify({ compilerOptions: settings });
@@ -414,26 +414,26 @@ test("the first lock declares a console where the project's types have none", as
   t.false(await declares({ lib, types: ["*"] }));
   t.false(await declares({ lib: [...lib, "DOM"] }));
   t.false(await declares({}));
-  // It takes in all types by itself.
+  // TypeScript 5.9 includes all types by default.
   t.false(await declares({ lib }, { typescript: "5.9", "@types/node": "20" }));
 });
 
-test.serial("what is to be installed is told before anybody agrees", async (t) => {
+test.serial("init prints the packages to install before the user agrees", async (t) => {
   const project = await makeProject({ "package.json": `{ "scripts": { "build": "tsc" } }`, "yarn.lock": "" });
   await rm(project.path("node_modules/ts-patch"));
   const { write } = process.stdout;
-  const told: string[] = [];
-  process.stdout.write = (text: string | Uint8Array): boolean => told.push(String(text)) > 0;
+  const printed: string[] = [];
+  process.stdout.write = (text: string | Uint8Array): boolean => printed.push(String(text)) > 0;
   try {
     t.is(await init(project.dir, false), 3);
   } finally {
     process.stdout.write = write;
   }
-  t.regex(told.join(""), /\nTo change\n[^]*\n {2}yarn add ioredis\n {2}yarn add --dev ts-patch@3\n/);
-  t.is(told.at(-1), "Nothing was changed. `npx lockweave init --yes` changes it.\n");
+  t.regex(printed.join(""), /\nTo change\n[^]*\n {2}yarn add ioredis\n {2}yarn add --dev ts-patch@3\n/);
+  t.is(printed.at(-1), "Nothing was changed. `npx lockweave init --yes` changes it.\n");
 });
 
-test("a script of esbuild's gets the plugin in each call that takes one", async (t) => {
+test("init adds the plugin to an esbuild call that takes plugins", async (t) => {
   const script = (call: string): string =>
     `import { ${call} } from "esbuild";\nawait ${call}({ entryPoints: ["src/main.ts"] });\n`;
   for (const call of ["build", "context"]) {
@@ -443,7 +443,7 @@ test("a script of esbuild's gets the plugin in each call that takes one", async 
     );
     t.regex(changes["build.mjs"] ?? "", /entryPoints: .*plugins: \[lockweave\(\)\]/s, call);
   }
-  // esbuild refuses plugins there.
+  // esbuild rejects plugins in `buildSync`.
   const { draft } = await planOf(
     { scripts: { build: "node build.mjs" } },
     { "build.mjs": script("buildSync") },
@@ -456,7 +456,7 @@ test("a script of esbuild's gets the plugin in each call that takes one", async 
   );
 });
 
-test("a configuration in CommonJS requires the plugin, below the comments that speak of the file", async (t) => {
+test("init requires the plugin in a CommonJS configuration, below the comments about the file", async (t) => {
   const { changes } = await drafted(
     { scripts: { build: "webpack" } },
     {
@@ -484,7 +484,7 @@ module.exports = {
   });
 });
 
-test("tools that need no configuration get one that has the plugin", async (t) => {
+test("init creates a configuration with the plugin for tools that need none", async (t) => {
   for (const [tool, file, property, entry] of [
     ["vite", "vite.config.mts", "plugins", "vite"],
     ["tsup", "tsup.config.mts", "esbuildPlugins", "esbuild"],
@@ -501,7 +501,7 @@ test("tools that need no configuration get one that has the plugin", async (t) =
   t.is(byHand["esbuild.config.mjs"]?.[0], 'import lockweave from "lockweave/esbuild";');
 });
 
-test("Next.js gets what both of its bundlers take, where its configuration has nothing of the kind", async (t) => {
+test("init sets up both bundlers of Next.js if its configuration has no rules for them", async (t) => {
   const config = `import type { NextConfig } from "next";
 
 const nextConfig: NextConfig = {
@@ -554,7 +554,7 @@ export default nextConfig;
   t.true(other.byHand["next.config.mjs"]?.includes('serverExternalPackages: ["lockweave"],'));
 });
 
-test("NestJS, whose command has its own compiler, gets a patched one", async (t) => {
+test("init patches the TypeScript of NestJS, and leaves its swc builder to the user", async (t) => {
   const manifest = { scripts: { build: "nest build", prepare: "husky" } };
   const { hosts, changes, byHand } = await drafted(manifest, { "nest-cli.json": "{}" });
   t.deepEqual(hosts, ["NestJS"]);
@@ -572,17 +572,17 @@ for (const [what, before, after] of [
     `{ "^.+\\\\.ts$": ["lockweave/jest", { "transformer": "ts-jest" }] }`,
   ],
   [
-    "a transform with options, and one of other files",
+    "a transform with options beside one of other files",
     `{ "\\\\.ts$": ["@swc/jest", { "a": 1 }], "\\\\.svg$": "svg" }`,
     `{ "\\\\.ts$": ["lockweave/jest", { "transformer": ["@swc/jest", { "a": 1 }] }], "\\\\.svg$": "svg" }`,
   ],
   [
-    "a preset spread into it",
+    "the spread transform of a preset",
     "{ ...createDefaultPreset().transform }",
     `{ ...Object.fromEntries(Object.entries(createDefaultPreset().transform).map(([files, transformer]) => [files, ["lockweave/jest", { transformer }]])) }`,
   ],
 ] as const) {
-  test(`Jest's configuration with ${what} gets ours around it`, async (t) => {
+  test(`init wraps ${what} in Jest's configuration`, async (t) => {
     const config = (transform: string): string => `module.exports = {\n  transform: ${transform},\n};\n`;
     const files = { "jest.config.js": config(before) };
     const { changes } = await drafted(
@@ -593,13 +593,13 @@ for (const [what, before, after] of [
   });
 }
 
-test("Jest that has ours around it needs nothing", async (t) => {
+test("init changes nothing if Jest's transform is already wrapped", async (t) => {
   const transform = { "\\.ts$": ["lockweave/jest", { transformer: "ts-jest" }] };
   const { changes, byHand } = await drafted({ devDependencies: { jest: "30" }, jest: { transform } });
   t.deepEqual([changes, byHand], [{}, {}]);
 });
 
-test("Jest without a transform gets one around that which it uses by itself, or by its preset", async (t) => {
+test("init wraps Jest's default transform, or that of a known preset", async (t) => {
   const devDependencies = { jest: "30" };
   const inPackage = await drafted({ devDependencies, jest: { preset: "ts-jest" } });
   t.true(
@@ -613,7 +613,7 @@ test("Jest without a transform gets one around that which it uses by itself, or 
   t.deepEqual(Object.keys(preset.byHand), ["package.json"]);
 });
 
-test("ts-node is registered where it checks no types, and has a compiler of ours where it does", async (t) => {
+test("init adds the hook to ts-node that checks no types, and otherwise gives it a patched compiler", async (t) => {
   const fast = await drafted({ scripts: { start: "ts-node -T src/main.ts" } });
   t.true(fast.changes["package.json"]?.includes(`"ts-node -r lockweave/register -T src/main.ts"`));
   const checking = await drafted({ scripts: { start: "ts-node src/main.ts" } });
@@ -622,7 +622,7 @@ test("ts-node is registered where it checks no types, and has a compiler of ours
   t.true(checking.changes["tsconfig.json"]?.includes("lockweave/transformer"));
 });
 
-test("what is registered already is not registered once more", async (t) => {
+test("init does not add the hook to a script twice", async (t) => {
   for (const script of [
     "tsx --import lockweave/register src/main.ts",
     "tsx --import=lockweave/register src/main.ts",
@@ -633,14 +633,14 @@ test("what is registered already is not registered once more", async (t) => {
   }
 });
 
-test("ava is registered beside what it has", async (t) => {
+test("init adds the hook to the modules that ava loads", async (t) => {
   const devDependencies = { ava: "7" };
   const ava = { extensions: ["ts"], require: ["ts-node/register/transpile-only"] };
   const { changes } = await drafted({ devDependencies, ava });
   t.regex(changes["package.json"] ?? "", /"ts-node\/register\/transpile-only",\s+"lockweave\/register"\s+\]/);
 });
 
-test("Node that strips types is registered, and what was compiled is not", async (t) => {
+test("init adds the hook to a script that runs TypeScript in Node, and not to one that runs output", async (t) => {
   const { hosts, changes } = await drafted({
     type: "module",
     scripts: { start: "node src/main.ts", serve: "node dist/main.js" },
@@ -650,7 +650,7 @@ test("Node that strips types is registered, and what was compiled is not", async
   t.deepEqual(scripts, { start: "node --import lockweave/register src/main.ts", serve: "node dist/main.js" });
 });
 
-test("TypeScript that Node strips is TypeScript, though no compiler is there", async (t) => {
+test("the first lock is a TypeScript file if Node strips types and no compiler is installed", async (t) => {
   const project = await makeProject({
     "package.json": JSON.stringify({ type: "module", scripts: { start: "node main.ts" } }),
     "main.ts": "",
@@ -672,7 +672,7 @@ for (const [tool, name, property, entry] of [
   ["rspack build", "rspack", "plugins", "rspack"],
   ["farm build", "farm", "vitePlugins", "vite"],
 ] as const) {
-  test(`${name} without a configuration is told which to write, and one that is there gets the plugin`, async (t) => {
+  test(`init prints a configuration for ${name} if there is none, and adds the plugin to an existing one`, async (t) => {
     const file = `${name}.config.mjs`;
     const lines = [
       `import lockweave from "lockweave/${entry}";`,
@@ -689,7 +689,7 @@ for (const [tool, name, property, entry] of [
   });
 }
 
-test("Next.js that has the plugin and configures its locks needs nothing", async (t) => {
+test("init changes nothing if Next.js has the plugin and configures its locks", async (t) => {
   const { changes, byHand } = await drafted(
     { dependencies: { next: "16" } },
     {
@@ -702,7 +702,7 @@ test("Next.js that has the plugin and configures its locks needs nothing", async
   t.deepEqual(byHand, {});
 });
 
-test("a configuration of Next.js that has rules of its own for either bundler is left to people", async (t) => {
+test("init leaves a Next.js configuration with rules for either bundler to the user", async (t) => {
   for (const config of [
     "{ turbopack: {} }",
     "{ webpack: f }",
@@ -731,7 +731,7 @@ test("a configuration of Next.js that has rules of its own for either bundler is
   t.true(changes["next.config.mjs"]?.includes('serverExternalPackages: ["a", "lockweave"]'));
 });
 
-test("a package.json that is no JSON, or is not there, is told", async (t) => {
+test("init reports a package.json that is missing or is not JSON", async (t) => {
   const project = await makeProject({ "package.json": "{" });
   t.throws(() => new Project(project.dir), { message: "The package.json here is no JSON." });
   await rm(project.path("package.json"));

@@ -11,22 +11,22 @@ import { installedJest } from "../hosts/jest/installed-jest";
 import { installNode } from "../hosts/register/nodes";
 import { inMatrix } from "../support/suites";
 
-// Small projects as their starters lay them out, set up by `lockweave init`, and then built, tested or run by the very
-// commands that their package.json has.
+// `lockweave init` sets up small projects that look like their starters. Then the scripts of their package.json build, test,
+// or run them.
 
 interface Kind {
   readonly name: string;
-  /** Installed, with a version where the repository has none. */
+  /** The packages to install, with a version if the repository does not have them. */
   readonly packages: readonly string[];
-  /** Installs them in another way. Returns the path of `node_modules`. */
+  /** Replaces the default installation. Returns the path of `node_modules`. */
   readonly install?: () => Promise<string>;
-  /** As the starter lays it out; its package.json is that of a project that has installed what it asks for. */
+  /** The package.json of the starter. The test adds the dependencies. */
   readonly manifest: Readonly<Record<string, unknown>> & { readonly scripts: Files };
   readonly files: Files;
-  /** The scripts of package.json that are run, one after the other; and what of it says that the lock was held. */
+  /** The scripts of package.json to run in this order, and the output that shows that the lock was held. */
   readonly scripts: readonly string[];
   readonly held: RegExp;
-  /** In front of the others in the path. */
+  /** The version of Node to put first in `PATH`. */
   readonly node?: "24";
 }
 
@@ -79,7 +79,7 @@ const OF_SCRIPTS = { module: "nodenext", types: ["node"], rootDir: "src" };
 
 const KINDS: readonly Kind[] = [
   {
-    name: "Vite", // As `npm create vite -- --template vanilla-ts`, of which a server is built.
+    name: "Vite", // Like `npm create vite -- --template vanilla-ts`, but built for a server.
     packages: ["vite", "typescript"],
     manifest: {
       type: "module",
@@ -113,7 +113,7 @@ const KINDS: readonly Kind[] = [
     node: "24",
   },
   {
-    name: "Jest with ts-jest", // As `npx ts-jest config:init`.
+    name: "Jest with ts-jest", // Like `npx ts-jest config:init`.
     packages: ["jest", "ts-jest", "@jest/globals", "typescript"],
     install: installedJest,
     manifest: { scripts: { test: "jest" } },
@@ -137,7 +137,7 @@ module.exports = {
     held: /1 passed/,
   },
   {
-    name: "Jest with Babel", // As Jest's page about its first steps.
+    name: "Jest with Babel", // Like Jest's "Getting Started" page.
     packages: ["jest", "@jest/globals", ...BABEL],
     install: installedJest,
     manifest: { scripts: { test: "jest" } },
@@ -177,7 +177,7 @@ module.exports = {
     held: HELD,
   },
   {
-    name: "ava", // As ava's page about TypeScript, with tsx.
+    name: "ava", // Like ava's page about TypeScript, with tsx.
     packages: ["ava", "tsx", "typescript"],
     manifest: {
       type: "module",
@@ -211,7 +211,7 @@ module.exports = {
     node: "24",
   },
   {
-    name: "Farm", // As `npm create farm`, of which a server is built.
+    name: "Farm", // Like `npm create farm`, but built for a server.
     packages: ["@farmfe/core@1.7.11", "@farmfe/cli@1.0.5"],
     manifest: { type: "module", scripts: { build: "farm build", start: "node dist/main.js" } },
     files: {
@@ -254,10 +254,10 @@ export default defineConfig({
 
 for (const kind of KINDS) {
   inMatrix(
-    `${kind.name}: what init has set up is held under its locks by the project's own command`,
+    `${kind.name}: the project's own scripts hold the lock after init, and report LOCK_NOT_WOVEN before it`,
     async (t) => {
       t.timeout(300_000);
-      const { project, run, node } = await laidOut(kind);
+      const { project, run, node } = await createProject(kind);
       const before = await runAll(kind, run);
       t.not(before.code, 0, before.stdout);
       t.regex(before.stdout + before.stderr, NOT_WOVEN);
@@ -273,7 +273,7 @@ for (const kind of KINDS) {
 
 type Run = (script: string) => Promise<Finished>;
 
-async function laidOut(kind: Kind): Promise<{ project: Project; node: string; run: Run }> {
+async function createProject(kind: Kind): Promise<{ project: Project; node: string; run: Run }> {
   const names = kind.packages.map((spec) => spec.replace(/(?!^)@.*$/, ""));
   const { install = () => installed(kind.packages.filter((spec) => spec.lastIndexOf("@") > 0)) } = kind;
   const modules = await install();
@@ -303,7 +303,7 @@ async function laidOut(kind: Kind): Promise<{ project: Project; node: string; ru
   return { project, node, run: (script) => runScript(project, script, path.join(delimiter)) };
 }
 
-/** What `npm run` does. */
+/** Runs a script of package.json like `npm run`. */
 async function runScript(project: Project, name: string, path: string): Promise<Finished> {
   const { scripts } = JSON.parse(await project.read("package.json")) as { scripts: Files };
   const env = { ...process.env, PATH: path, CI: "true", NO_COLOR: "1", NODE_OPTIONS: "" };
@@ -315,7 +315,7 @@ async function runScript(project: Project, name: string, path: string): Promise<
   return { code, stdout, stderr };
 }
 
-/** Until one fails. */
+/** Runs the scripts in their order until one fails. */
 async function runAll({ scripts }: Kind, run: Run): Promise<Finished> {
   let last: Finished = { code: 0, stdout: "", stderr: "" };
   for (const script of scripts) {

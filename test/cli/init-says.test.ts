@@ -6,27 +6,27 @@ import { isMatrix } from "../support/suites";
 
 const inMatrix = isMatrix ? test.serial : test.skip;
 
-// What `lockweave init` says to those who type it, word by word, and with which code it ends.
+// What `lockweave init` prints, word by word, and its exit codes.
 
-interface Said {
+interface InitResult {
   readonly code: number;
   readonly text: string;
 }
 
-/** One after the other: there is one stdout. */
-async function saidBy(project: Project, isAgreed: boolean): Promise<Said> {
+/** Runs init and captures the one stdout, so the tests run serially. */
+async function runInit(project: Project, isAgreed: boolean): Promise<InitResult> {
   const { write } = process.stdout;
-  const told: string[] = [];
-  process.stdout.write = (text: string | Uint8Array): boolean => told.push(String(text)) > 0;
+  const printed: string[] = [];
+  process.stdout.write = (text: string | Uint8Array): boolean => printed.push(String(text)) > 0;
   try {
     const code = await init(project.dir, isAgreed);
-    return { code, text: told.join("") };
+    return { code, text: printed.join("") };
   } finally {
     process.stdout.write = write;
   }
 }
 
-/** Where nobody writes TypeScript. */
+/** A project without TypeScript. */
 async function javaScript(files: Files, manifest: object = {}): Promise<Project> {
   const project = await makeProject({
     "package.json": `${JSON.stringify({ type: "module", dependencies: { ioredis: "*" }, ...manifest }, undefined, 2)}\n`,
@@ -47,10 +47,10 @@ Both need TypeScript: \`npm install --save-dev typescript@6\`.
 const RUNS = "runs it with its locks, woven as it is loaded; nothing is written";
 
 inMatrix(
-  "a project is told what was found, what changes, and what to type next, and its first lock runs",
+  "init prints what it found, what it changes, and the next command, and runs the first lock",
   async (t) => {
     const project = await javaScript({ "main.js": "" }, { scripts: { start: "node main.js", lint: "lint" } });
-    const { code, text } = await saidBy(project, true);
+    const { code, text } = await runInit(project, true);
     const lock = await project.read("first-lock.mjs");
     t.is(
       text,
@@ -75,13 +75,13 @@ ${NEXT(`  node --import lockweave/register first-lock.mjs  ${RUNS}\n`, "first-lo
     t.is(code, 0);
     const left = await readdir(project.dir);
     t.deepEqual(left.toSorted(), ["first-lock.mjs", "main.js", "node_modules", "package.json"]);
-    const again = await saidBy(project, false);
+    const again = await runInit(project, false);
     t.true(again.text.includes("\nTo change\n  nothing\n\nYour first lock, woven by Node,"), again.text);
     t.is(again.code, 0);
   },
 );
 
-inMatrix("commands are printed one below the other, in columns", async (t) => {
+inMatrix("init prints the next commands in columns", async (t) => {
   const project = await javaScript(
     {},
     {
@@ -90,7 +90,7 @@ inMatrix("commands are printed one below the other, in columns", async (t) => {
       ava: { require: ["lockweave/register"] },
     },
   );
-  const { text } = await saidBy(project, true);
+  const { text } = await runInit(project, true);
   const node = "node --import lockweave/register first-lock.mjs";
   const tests = "runs the tests with their locks; nothing is written";
   t.true(
@@ -101,39 +101,36 @@ inMatrix("commands are printed one below the other, in columns", async (t) => {
   );
 });
 
-inMatrix("an application in which nothing changes without being asked stays as it is", async (t) => {
+inMatrix("init changes nothing without --yes, and exits with 3", async (t) => {
   const project = await javaScript({}, { scripts: { start: "node main.js" } });
   const before = await project.read("package.json");
-  const { code, text } = await saidBy(project, false);
+  const { code, text } = await runInit(project, false);
   t.is(code, 3);
   t.true(text.endsWith("\n\nNothing was changed. `npx lockweave init --yes` changes it.\n"), text);
   t.is(await project.read("package.json"), before);
 });
 
-inMatrix(
-  "if the first lock does not run under its lock, init says so and shows what it printed",
-  async (t) => {
-    for (const [program, printed] of [
-      ['console.log("no lock");\n', "no lock\n"],
-      ['console.log("LOCK_firstLock_A1"); process.exit(1);\n', "LOCK_firstLock_A1\n"],
-    ] as const) {
-      const project = await javaScript(
-        { "first-lock.mjs": program },
-        { scripts: { start: "node --import lockweave/register main.js" } },
-      );
-      const { code, text } = await saidBy(project, false);
-      t.is(code, 1);
-      t.true(
-        text.includes(`\n\nfirst-lock.mjs does not run under its lock with Node:\n${printed}\nNext\n`),
-        text,
-      );
-      t.deepEqual(await project.read("first-lock.mjs"), program);
-    }
-  },
-);
+inMatrix("init reports a first lock that does not run under its lock, and shows its output", async (t) => {
+  for (const [program, printed] of [
+    ['console.log("no lock");\n', "no lock\n"],
+    ['console.log("LOCK_firstLock_A1"); process.exit(1);\n', "LOCK_firstLock_A1\n"],
+  ] as const) {
+    const project = await javaScript(
+      { "first-lock.mjs": program },
+      { scripts: { start: "node --import lockweave/register main.js" } },
+    );
+    const { code, text } = await runInit(project, false);
+    t.is(code, 1);
+    t.true(
+      text.includes(`\n\nfirst-lock.mjs does not run under its lock with Node:\n${printed}\nNext\n`),
+      text,
+    );
+    t.deepEqual(await project.read("first-lock.mjs"), program);
+  }
+});
 
 inMatrix(
-  "init prints the steps that are left to the user, and the first lock for when they are done",
+  "init prints the steps that are left to the user, and promises the first lock after them",
   async (t) => {
     const project = await makeProject({
       "package.json": JSON.stringify({
@@ -143,7 +140,7 @@ inMatrix(
       }),
       "vite.config.ts": "export default configFor(1);\n",
     });
-    const { code, text } = await saidBy(project, true);
+    const { code, text } = await runInit(project, true);
     t.is(code, 1);
     t.regex(
       text,
@@ -164,13 +161,13 @@ When you have done what is left to you, run \`npx lockweave init\` again: it sho
 );
 
 inMatrix(
-  "where one host is left to people and another is done, the first lock runs, and the rest is told",
+  "init runs the first lock with one host, and reports that another host is left to the user",
   async (t) => {
     const project = await javaScript(
       {},
       { scripts: { start: "node --import lockweave/register main.js" }, devDependencies: { ava: "7" } },
     );
-    const { code, text } = await saidBy(project, true);
+    const { code, text } = await runInit(project, true);
     t.is(code, 1);
     t.true(
       text.includes("A1 is paid under LOCK_firstLock_A1\nThe rest is left to you: see above.\n\nNext\n"),
@@ -180,7 +177,7 @@ inMatrix(
 );
 
 inMatrix(
-  "where a host builds from the entry of the application, it is told to import the first lock there",
+  "init says where to import the first lock if the host builds from the application's entry",
   async (t) => {
     const project = await makeProject({
       "package.json": JSON.stringify({
@@ -191,7 +188,7 @@ inMatrix(
       "rspack.config.mjs":
         'import lockweave from "lockweave/rspack";\nexport default { plugins: [lockweave()] };\n',
     });
-    const { code, text } = await saidBy(project, true);
+    const { code, text } = await runInit(project, true);
     t.is(code, 0);
     t.true(
       text.includes(
@@ -202,7 +199,7 @@ inMatrix(
   },
 );
 
-inMatrix("the command that proves the locks depends on what writes the output", async (t) => {
+inMatrix("the check command that init prints depends on what writes the output", async (t) => {
   const proofs: readonly (readonly [script: string, noEmit: boolean, proof: string])[] = [
     ["tsc", false, "`npx lockweave check` proves them."],
     ["vite build", true, "`npx lockweave check --output` with what was built proves them."],
@@ -221,7 +218,7 @@ inMatrix("the command that proves the locks depends on what writes the output", 
       "src/main.ts": "",
       "src/first-lock.ts": "",
     });
-    const { text } = await saidBy(project, true);
+    const { text } = await runInit(project, true);
     t.true(text.endsWith(`\n\`npx lockweave list\` shows every lock; ${proof}\n`), `${script}: ${text}`);
   }
 });
@@ -232,7 +229,7 @@ inMatrix("if a package cannot be installed, init changes no file", async (t) => 
   const { PATH = "" } = process.env;
   process.env["PATH"] = project.path("nothing");
   try {
-    const { code, text } = await saidBy(project, true);
+    const { code, text } = await runInit(project, true);
     t.is(code, 1);
     t.true(text.includes("\n  npm install ioredis\n\n"), text);
     t.true(
@@ -247,7 +244,7 @@ inMatrix("if a package cannot be installed, init changes no file", async (t) => 
   }
 });
 
-/** By their names, without what is installed. */
+/** The text of each file by its name, without node_modules. */
 async function filesOf(project: Project): Promise<Record<string, string>> {
   const names = (await readdir(project.path("."))).filter((name) => name !== "node_modules");
   return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await project.read(name)])));
@@ -255,7 +252,7 @@ async function filesOf(project: Project): Promise<Record<string, string>> {
 
 const onPosix = process.platform === "win32" ? test.skip : inMatrix;
 onPosix(
-  "what is missing is installed before the first lock runs, by the package manager of the project",
+  "init installs missing packages with the project's package manager before the first lock runs",
   async (t) => {
     const project = await makeProject({
       "package.json": JSON.stringify({ type: "module", dependencies: { "@nestjs/core": "11" } }),
@@ -272,14 +269,14 @@ grep -q by-pnpm package.json || sed -i 's/"dependencies":{/&"by-pnpm":"1",/' pac
     const { PATH = "" } = process.env;
     process.env["PATH"] = `${project.path("tools")}:${PATH}`;
     try {
-      const { text } = await saidBy(project, true);
+      const { text } = await runInit(project, true);
       const commands = ["pnpm add ioredis", "pnpm add --save-dev ts-patch@3", "npx ts-patch install -s"];
       t.true(text.includes(`\n${commands.map((command) => `  ${command}\n`).join("")}\n`), text);
       t.is(await project.read("ran"), `${commands.join("\n")}\n`);
       // What the package manager wrote is still there.
       t.regex(await project.read("package.json"), /"by-pnpm"/);
       t.regex(await project.read("package.json"), /ts-patch install -s/);
-      // Nobody has installed a compiler that weaves.
+      // The stub of the package manager has installed no compiler that weaves.
       t.true(text.includes("src/first-lock.ts does not run under its lock with NestJS:\n"), text);
     } finally {
       process.env["PATH"] = PATH;
@@ -287,22 +284,22 @@ grep -q by-pnpm package.json || sed -i 's/"dependencies":{/&"by-pnpm":"1",/' pac
   },
 );
 
-inMatrix("packages to install and new files are printed beside each other", async (t) => {
+inMatrix("init prints new files and packages to install in one list", async (t) => {
   const project = await javaScript(
     {},
     { dependencies: {}, scripts: { start: "node --import lockweave/register main.js" } },
   );
-  const { text } = await saidBy(project, false);
+  const { text } = await runInit(project, false);
   t.regex(text, /\n\nTo change\n {2}first-lock\.mjs \(new\)\n(?: {2}\+ .*\n)+ {2}npm install ioredis\n\n/);
 });
 
-inMatrix("what is only to be installed is asked for, too", async (t) => {
+inMatrix("init installs nothing without --yes even if no file changes", async (t) => {
   const project = await makeProject({
     "package.json": JSON.stringify({ type: "module", scripts: { build: "tspc" } }),
     "first-lock.ts": "",
   });
   await rm(project.path("node_modules/ts-patch"));
-  const { code, text } = await saidBy(project, false);
+  const { code, text } = await runInit(project, false);
   t.is(code, 3);
   t.regex(
     text,
@@ -310,9 +307,9 @@ inMatrix("what is only to be installed is asked for, too", async (t) => {
   );
 });
 
-inMatrix("of equal lines, only those that change are printed", async (t) => {
+inMatrix("init prints only the lines that change if equal lines are around them", async (t) => {
   const project = await javaScript({}, { devDependencies: { jest: "30" } });
-  const { text } = await saidBy(project, false);
+  const { text } = await runInit(project, false);
   t.true(
     text.includes(String.raw`
   package.json
@@ -325,7 +322,7 @@ inMatrix("of equal lines, only those that change are printed", async (t) => {
   );
 });
 
-inMatrix("a TypeScript that is too old is left to people, and shows no first lock", async (t) => {
+inMatrix("init leaves the update of an old TypeScript to the user, and shows no first lock", async (t) => {
   const project = await makeProject({
     "package.json": JSON.stringify({
       type: "module",
@@ -335,7 +332,7 @@ inMatrix("a TypeScript that is too old is left to people, and shows no first loc
     }),
   });
   await rm(project.path("node_modules/typescript"));
-  const { code, text } = await saidBy(project, true);
+  const { code, text } = await runInit(project, true);
   t.is(code, 1);
   t.true(
     text.includes(
@@ -356,7 +353,7 @@ test.serial(
         devDependencies: { "prettier-plugin-jsdoc": "1", "@biomejs/biome": "2" },
       },
     );
-    const { text } = await saidBy(project, false);
+    const { text } = await runInit(project, false);
     const page = "node_modules/lockweave/docs/linters.md";
     t.true(
       text.includes(`
@@ -372,6 +369,6 @@ Other tools
     );
 
     await project.write({ "eslint.config.mjs": 'import lockweave from "lockweave/eslint";\n' });
-    t.notRegex((await saidBy(project, false)).text, /ESLint/);
+    t.notRegex((await runInit(project, false)).text, /ESLint/);
   },
 );

@@ -4,12 +4,12 @@ import { planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
 import { makeProject, type Files } from "../hosts/project";
 
-// What `lockweave init` makes of the scripts in package.json, and what it leaves to people.
+// How `lockweave init` changes the scripts in package.json, and what it leaves to the user.
 
 interface Scripted {
-  /** By what is seen in the project. */
+  /** The hosts that init found, with the evidence for each. */
   readonly found: readonly (readonly [host: string, evidence: string])[];
-  /** package.json as it would be, and its scripts. */
+  /** The planned package.json, and its scripts. */
   readonly manifest: Readonly<Record<string, unknown>>;
   readonly scripts: Readonly<Record<string, string>>;
   readonly tsconfig: string | undefined;
@@ -128,7 +128,7 @@ for (const [host, evidence, before, after] of [
     "tspc -w & node --watch out/main.js",
   ],
 ] as const) {
-  test(`by \`${before}\`, ${host} is seen to run, and it becomes \`${after}\``, async (t) => {
+  test(`init finds ${host} in \`${before}\` and plans \`${after}\``, async (t) => {
     const { found, scripts, byHand } = await scripted({ it: before });
     t.deepEqual(found, [[host, evidence]]);
     t.deepEqual(scripts, { it: after });
@@ -140,9 +140,9 @@ for (const [what, script] of [
   ["a program of a similar name", "tsx-like main.ts && my-tsc && ./tools/ts-node main.ts"],
   ["a path of that name", "cat src/tsx.ts node_modules/tsc.js"],
   ["a compiler that emits nothing", "tsc --noEmit && tsc -p . --emitDeclarationOnly"],
-  ["what a compiler has made", "node dist/main.js"],
+  ["the output of a compiler", "node dist/main.js"],
 ] as const) {
-  test(`${what} in a script is no evidence, and stays`, async (t) => {
+  test(`a script with ${what} is no evidence of a host, and init replaces nothing in it but tsc`, async (t) => {
     const { found, scripts } = await scripted({ it: script });
     t.deepEqual(found, [["tspc", "nothing else is seen to compile"]]);
     t.is(scripts["it"], script.replaceAll(/(?<![\w-])tsc(?= )/g, "tspc"));
@@ -159,7 +159,7 @@ for (const [script, tool, line] of [
   ],
   ["ts-node --esm main.ts", "ts-node", "node --import ./ts-node-esm.mjs --import lockweave/register ..."],
 ] as const) {
-  test(`\`${script}\` is left to people, who are told how ${tool} is to run`, async (t) => {
+  test(`init leaves \`${script}\` to the user and prints how to run ${tool}`, async (t) => {
     const { scripts, byHand } = await scripted({ it: script });
     t.is(scripts["it"], script);
     t.deepEqual(
@@ -169,7 +169,7 @@ for (const [script, tool, line] of [
   });
 }
 
-test("all scripts that are left to people are told in one sentence", async (t) => {
+test("init names all scripts that it leaves to the user in one sentence", async (t) => {
   const { byHand } = await scripted({
     a: "ts-node --esm a.ts",
     b: "ts-node --esm b.ts",
@@ -190,7 +190,7 @@ test("all scripts that are left to people are told in one sentence", async (t) =
 
 // ---- ts-node that checks types --------------------------------------------------------------------------
 
-test("ts-node that checks types stays as it is in the scripts, and has a compiler with the plugin", async (t) => {
+test("init keeps scripts with ts-node that checks types, and gives it a compiler with the plugin", async (t) => {
   const { scripts, tsconfig, installs } = await scripted({ it: "ts-node main.ts" }, {}, {}, ["ts-patch"]);
   t.true(installs.includes("ts-patch@3"));
   t.deepEqual(scripts, { it: "ts-node main.ts" });
@@ -202,7 +202,7 @@ for (const [setting, isTranspiled] of [
   ['{ "swc": true }', true],
   ['{ "transpileOnly": false }', false],
 ] as const) {
-  test(`ts-node with ${setting} in tsconfig.json ${isTranspiled ? "checks no types" : "checks types"}`, async (t) => {
+  test(`init knows that ts-node with ${setting} in tsconfig.json ${isTranspiled ? "checks no types" : "checks types"}`, async (t) => {
     const files = { "tsconfig.json": `{ "ts-node": ${setting} }` };
     const { scripts, tsconfig } = await scripted({ it: "ts-node main.ts" }, {}, files);
     t.is(scripts["it"], isTranspiled ? "ts-node -r lockweave/register main.ts" : "ts-node main.ts");
@@ -211,17 +211,21 @@ for (const [setting, isTranspiled] of [
 }
 
 for (const [what, before, after] of [
-  ["of other settings", '{ "files": true }', '"compiler": "ts-patch/compiler"'],
-  ["that is ours", '{ "compiler": "ts-patch/compiler" }', '{ "compiler": "ts-patch/compiler" }'],
-  ["that is another", '{ "compiler": "ttypescript" }', '{ "compiler": "ttypescript" }'],
+  ["with other settings", '{ "files": true }', '"compiler": "ts-patch/compiler"'],
+  [
+    "with the compiler of ts-patch",
+    '{ "compiler": "ts-patch/compiler" }',
+    '{ "compiler": "ts-patch/compiler" }',
+  ],
+  ["with another compiler", '{ "compiler": "ttypescript" }', '{ "compiler": "ttypescript" }'],
 ] as const) {
-  test(`a ts-node section ${what} ${what === "that is another" ? "is left to people" : "has our compiler"}`, async (t) => {
+  test(`a ts-node section ${what} ${what === "with another compiler" ? "is left to the user" : "has the compiler of ts-patch after init"}`, async (t) => {
     const files = { "tsconfig.json": `{ "ts-node": ${before} }` };
     const { tsconfig, byHand } = await scripted({ it: "ts-node main.ts" }, {}, files);
     t.true(tsconfig?.includes(after), tsconfig);
     t.deepEqual(
       byHand,
-      what === "that is another"
+      what === "with another compiler"
         ? [
             {
               file: "tsconfig.json",
@@ -237,15 +241,15 @@ for (const [what, before, after] of [
 // ---- ava ------------------------------------------------------------------------------------------------
 
 for (const [what, manifest, config, registered] of [
-  ["requires something", { ava: { require: ["a"] } }, undefined, '"lockweave/register"'],
+  ["requires modules", { ava: { require: ["a"] } }, undefined, '"lockweave/register"'],
   [
-    "gives Node arguments",
+    "passes Node arguments",
     { ava: { nodeArguments: ["--import=tsx"] } },
     undefined,
     '"--import=lockweave/register"',
   ],
 ] as const) {
-  test(`ava that ${what} in package.json is registered there`, async (t) => {
+  test(`init adds the hook to package.json if ava ${what} there`, async (t) => {
     const project = await makeProject({
       "package.json": JSON.stringify({ devDependencies: { ava: "7" }, ...manifest }, undefined, 2),
       ...(config === undefined ? {} : { "ava.config.mjs": config }),
@@ -266,21 +270,21 @@ for (const [what, manifest, config, registered] of [
 
 for (const [what, manifest, files, file, line] of [
   [
-    "has no settings, in ES modules",
+    "has no settings in ES modules",
     { type: "module" },
     {},
     "package.json",
     'nodeArguments: ["--import=tsx", "--import=lockweave/register"]',
   ],
   [
-    "has no settings, in CommonJS",
+    "has no settings in CommonJS",
     {},
     {},
     "package.json",
     'require: ["ts-node/register/transpile-only", "lockweave/register"]',
   ],
   [
-    "has settings that say nothing of it",
+    "has settings that load no modules",
     { ava: { files: ["a"] } },
     {},
     "package.json",
@@ -294,7 +298,7 @@ for (const [what, manifest, files, file, line] of [
     'require: ["ts-node/register/transpile-only", "lockweave/register"]',
   ],
 ] as const) {
-  test(`ava that ${what} is left to people`, async (t) => {
+  test(`init leaves ava to the user if it ${what}`, async (t) => {
     const { byHand } = await scripted({}, { devDependencies: { ava: "7" }, ...manifest }, files);
     t.deepEqual(byHand, [
       { file, why: "It is written in a way that is not understood here. Write into it", lines: [line] },
@@ -302,14 +306,14 @@ for (const [what, manifest, files, file, line] of [
   });
 }
 
-test("ava that registers us in package.json needs nothing", async (t) => {
+test("init changes nothing if ava loads the hook in package.json", async (t) => {
   const ava = { require: ["ts-node/register/transpile-only", "lockweave/register"] };
   const { byHand, manifest } = await scripted({}, { devDependencies: { ava: "7" }, ava });
   t.deepEqual(byHand, []);
   t.deepEqual(manifest["ava"], ava);
 });
 
-test("ava that registers us in its file needs nothing", async (t) => {
+test("init leaves nothing to the user if ava loads the hook in ava.config.mjs", async (t) => {
   const { byHand } = await scripted(
     {},
     { devDependencies: { ava: "7" } },
@@ -318,9 +322,9 @@ test("ava that registers us in its file needs nothing", async (t) => {
   t.deepEqual(byHand, []);
 });
 
-// ---- JavaScript that nobody compiles --------------------------------------------------------------------
+// ---- JavaScript without a compiler ----------------------------------------------------------------------
 
-test("where nobody writes TypeScript, JavaScript outside of outputs is what runs", async (t) => {
+test("without TypeScript, init adds the hook to scripts that run JavaScript outside of dist", async (t) => {
   const project = await makeProject({
     "package.json": JSON.stringify({
       scripts: { start: "node bin/main.mjs", old: "node dist/main.js", lint: "node-lint a.js" },
@@ -344,11 +348,11 @@ test("where nobody writes TypeScript, JavaScript outside of outputs is what runs
 
 for (const [what, scripts, prepare] of [
   ["no scripts", undefined, "ts-patch install -s"],
-  ["no such script", { build: "nest build" }, "ts-patch install -s"],
-  ["another command in it", { prepare: "husky" }, "ts-patch install -s && husky"],
-  ["it already", { prepare: "ts-patch install && husky" }, "ts-patch install && husky"],
+  ["no prepare script", { build: "nest build" }, "ts-patch install -s"],
+  ["another command in its prepare script", { prepare: "husky" }, "ts-patch install -s && husky"],
+  ["the patch in its prepare script", { prepare: "ts-patch install && husky" }, "ts-patch install && husky"],
 ] as const) {
-  test(`a NestJS project patches its compiler when it is installed, where it has ${what}`, async (t) => {
+  test(`init makes the prepare script patch TypeScript if a NestJS project has ${what}`, async (t) => {
     const project = await makeProject({
       "package.json": JSON.stringify({ dependencies: { "@nestjs/core": "11" }, scripts }, undefined, 2),
     });
@@ -364,7 +368,7 @@ for (const [what, scripts, prepare] of [
   });
 }
 
-test("a package.json that is no object is left to people, with what NestJS needs", async (t) => {
+test("init leaves a package.json that is not an object to the user, with the line that NestJS needs", async (t) => {
   const project = await makeProject({ "package.json": "[]", "nest-cli.json": "{}" });
   const { draft } = planFor(new Project(project.dir));
   t.false(draft.changes.has("package.json"));
@@ -377,13 +381,13 @@ test("a package.json that is no object is left to people, with what NestJS needs
   ]);
 });
 
-for (const [builder, isTold] of [
+for (const [builder, isReported] of [
   ['"swc"', true],
   ['{ "type": "rspack" }', true],
   ['"webpack"', false],
   ['"tsc"', false],
 ] as const) {
-  test(`a NestJS builder ${builder} ${isTold ? "takes no plugins, and the one that does is told" : "takes the plugin"}`, async (t) => {
+  test(`init ${isReported ? "reports that NestJS needs the builder tsc instead of" : "accepts the NestJS builder"} ${builder}`, async (t) => {
     const { found, byHand } = await scripted(
       { build: "nest build" },
       {},
@@ -393,7 +397,7 @@ for (const [builder, isTold] of [
     const name = /\w+(?="[^"]*$)/.exec(builder)?.[0];
     t.deepEqual(
       byHand,
-      isTold
+      isReported
         ? [
             {
               file: "nest-cli.json",
@@ -430,7 +434,7 @@ for (const [what, before, after] of [
     undefined,
   ],
 ] as const) {
-  test(`a tsconfig.json with ${what} ${after === undefined ? "stays" : "gets the plugin"}`, async (t) => {
+  test(`init ${after === undefined ? "does not change" : "adds the plugin to"} a tsconfig.json with ${what}`, async (t) => {
     const { tsconfig, byHand } = await scripted({ build: "tsc" }, {}, { "tsconfig.json": before });
     t.is(tsconfig, after);
     t.deepEqual(byHand, []);
@@ -438,10 +442,10 @@ for (const [what, before, after] of [
 }
 
 for (const [what, text] of [
-  ["compiler options that are no object", '{ "compilerOptions": [] }'],
-  ["plugins that are no list", '{ "compilerOptions": { "plugins": {} } }'],
+  ["compiler options that are not an object", '{ "compilerOptions": [] }'],
+  ["plugins that are not a list", '{ "compilerOptions": { "plugins": {} } }'],
 ] as const) {
-  test(`a tsconfig.json with ${what} is left to people`, async (t) => {
+  test(`init leaves a tsconfig.json with ${what} to the user`, async (t) => {
     const { tsconfig, byHand } = await scripted({ build: "tsc" }, {}, { "tsconfig.json": text });
     t.is(tsconfig, undefined);
     t.deepEqual(byHand, [
@@ -454,7 +458,7 @@ for (const [what, text] of [
   });
 }
 
-test("what an installed package says for tsconfig.json is not changed", async (t) => {
+test("init does not change a base tsconfig.json in an installed package", async (t) => {
   const { tsconfig } = await scripted(
     { build: "tsc" },
     {},
@@ -466,30 +470,30 @@ test("what an installed package says for tsconfig.json is not changed", async (t
   t.is(tsconfig, `{ "extends": "base/tsconfig.json", "compilerOptions": {\n    "plugins": [${ENTRY}]\n  } }`);
 });
 
-// ---- where the output is --------------------------------------------------------------------------------
+// ---- the place of the output ----------------------------------------------------------------------------
 
 for (const [what, compilerOptions, typescript, about] of [
-  ["nowhere else", {}, "6.0.0", "src/first-lock.ts becomes src/first-lock.js"],
+  ["beside its source", {}, "6.0.0", "src/first-lock.ts becomes src/first-lock.js"],
   [
-    "a directory, from that of the project",
+    "in outDir, relative to the project",
     { outDir: "out" },
     "6.0.0",
     "src/first-lock.ts becomes out/src/first-lock.js",
   ],
   [
-    "a directory, from what all files share",
+    "in outDir, relative to the directory that all files share",
     { outDir: "out" },
     "5.9.0",
     "src/first-lock.ts becomes out/first-lock.js",
   ],
   [
-    "a directory, from one that is named",
+    "in outDir, relative to rootDir",
     { outDir: "./out", rootDir: "src" },
     "6.0.0",
     "src/first-lock.ts becomes out/first-lock.js",
   ],
 ] as const) {
-  test(`it is told where the first lock is compiled to: ${what}`, async (t) => {
+  test(`init prints where the compiler writes the first lock: ${what}`, async (t) => {
     const project = await makeProject({
       "package.json": JSON.stringify({
         type: "module",
@@ -509,7 +513,7 @@ for (const [what, compilerOptions, typescript, about] of [
   });
 }
 
-test("the output is told of the tsconfig.json that the script names, and of none that writes nothing", async (t) => {
+test("init prints the output of the tsconfig.json that the script names, but none with noEmit", async (t) => {
   const aboutOf = async (settings: object): Promise<string | undefined> => {
     const project = await makeProject({
       "package.json": JSON.stringify({ type: "module", scripts: { build: "tsc -p tsconfig.build.json" } }),

@@ -5,7 +5,7 @@ import { layOut, RECOMMENDED, type Layout } from "../hosts/native/layouts";
 import { makeProject, tsconfig, type Files } from "../hosts/project";
 import { lockweave } from "./command";
 
-// What `lockweave init` does if TypeScript 6 and 7 are beside each other.
+// What `lockweave init` does if TypeScript 6 and 7 are both installed.
 
 const SIX_AND_SEVEN: Layout = { typescript: "typescript@6", "typescript-7": "typescript@7" };
 
@@ -16,7 +16,7 @@ interface Drafted {
   readonly byHand: readonly string[];
 }
 
-/** @param tsc the package to which `.bin/tsc` leads */
+/** @param tsc the package that `.bin/tsc` runs */
 async function drafted(scripts: Files, layout: Layout, tsc?: string, others: Files = {}): Promise<Drafted> {
   const project = await makeProject({ "package.json": JSON.stringify({ scripts }), ...others });
   await layOut(project, layout, tsc);
@@ -54,13 +54,13 @@ test("init never replaces the tsc of TypeScript 7 with tspc", async (t) => {
   t.deepEqual(unknown.scripts, { build: "lockweave build --typescript typescript-7" });
 });
 
-test("init still proposes tspc if tsc is TypeScript 6's", async (t) => {
+test("init still proposes tspc if tsc runs TypeScript 6", async (t) => {
   const { hosts, scripts, installs } = await drafted({ build: "tsc" }, SIX_AND_SEVEN, "typescript");
   t.deepEqual(hosts, ["tspc: `tsc` in a script"]);
   t.deepEqual([scripts, installs], [{ build: "tspc" }, []]);
 });
 
-test("init says what NestJS and ts-node need if ts-patch cannot patch TypeScript", async (t) => {
+test("init tells NestJS and ts-node users to install typescript@6 if ts-patch cannot patch TypeScript", async (t) => {
   for (const [scripts, others] of [
     [{ build: "nest build" }, { "nest-cli.json": "{}" }],
     [{ start: "ts-node src/main.ts" }, {}],

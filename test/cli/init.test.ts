@@ -8,7 +8,7 @@ import { linkTypeScript7 } from "./tools";
 import { inMatrix, outsideMatrix } from "../support/suites";
 import { ofScript } from "../support/terminal";
 
-/** What a package.json asks for, so that nothing has to be installed. */
+/** A package.json with all dependencies, so that init has nothing to install. */
 function manifest(scripts: Files, ...packages: readonly string[]): string {
   const dependencies = Object.fromEntries(["lockweave", "ioredis", ...packages].map((name) => [name, "*"]));
   return `${JSON.stringify({ type: "module", scripts, dependencies }, undefined, 2)}\n`;
@@ -47,7 +47,7 @@ const BY_TSC = {
 };
 
 outsideMatrix(
-  "init sets up a project of tsc, leaves comments and layout alone, and ends with a lock that runs",
+  "init sets up a tsc project, keeps comments and layout, and ends with a lock that runs",
   async (t) => {
     const project = await projectWith(BY_TSC);
     const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
@@ -81,21 +81,21 @@ outsideMatrix("init without a terminal and without --yes changes nothing, and ex
   await t.throwsAsync(project.read("src/first-lock.ts"));
 });
 
-/** In a terminal, where somebody types the answer. */
+/** Runs init in a terminal and types the answer. */
 function inTerminal(project: Project, answer: string): Finished {
   const command = [process.execPath, join(PACKAGE, "dist/transformer/cli/main.js"), "init"];
   const { status, stdout } = spawnSync("script", ofScript(command), {
     cwd: project.dir,
     input: `${answer}\n`,
     encoding: "utf8",
-    timeout: 50_000, // Nothing else of this file goes on meanwhile, not even a time-out.
+    timeout: 50_000, // `spawnSync` blocks this process, so that no other timeout can fire.
     killSignal: "SIGKILL",
   });
   return { code: status, stdout, stderr: "" };
 }
 
 const onLinux = process.platform === "linux" ? outsideMatrix : test.skip;
-onLinux("init asks in a terminal, and does as it is told", async (t) => {
+onLinux("init in a terminal asks, and changes files only after a yes", async (t) => {
   const project = await javaScript();
   const refused = inTerminal(project, "n");
   t.is(refused.code, 3, refused.stdout);
@@ -105,7 +105,7 @@ onLinux("init asks in a terminal, and does as it is told", async (t) => {
   t.is(await project.read("package.json"), WATCHED_AFTER);
 });
 
-outsideMatrix("init lets `lockweave build` take the place of TypeScript 7", async (t) => {
+outsideMatrix("init replaces the tsc of TypeScript 7 with `lockweave build`", async (t) => {
   const scripts = { build: "tsc -p tsconfig.json", watch: "tsc -b -w", check: "tsc --noEmit" };
   const project = await projectWith({ ...BY_TSC, "package.json": manifest(scripts) });
   await linkTypeScript7(project);
@@ -127,8 +127,8 @@ outsideMatrix("init lets `lockweave build` take the place of TypeScript 7", asyn
   t.is(await project.read("tsconfig.json"), TSCONFIG);
 });
 
-/** By the host: what is there, and what becomes of it. */
-const SHOWING: Readonly<
+/** The files of each host before and after init. */
+const PROJECTS: Readonly<
   Record<
     string,
     { readonly tools: string[]; readonly scripts: Files; readonly before: Files; readonly after: Files }
@@ -271,7 +271,7 @@ esbuild.build({
   },
 };
 
-for (const [host, { tools, scripts, before, after }] of Object.entries(SHOWING)) {
+for (const [host, { tools, scripts, before, after }] of Object.entries(PROJECTS)) {
   // The others take too long for every run of the tests.
   (host === "Vite" ? outsideMatrix : inMatrix)(
     `init sets up ${host}, and ends with a lock that runs`,
@@ -312,7 +312,7 @@ inMatrix(
 );
 
 outsideMatrix(
-  "init puts the first lock into a referenced project, where the tsconfig.json beside package.json has no files",
+  "init puts the first lock into a referenced project if the tsconfig.json beside package.json has no files",
   async (t) => {
     const part = `{ "compilerOptions": { "composite": true, "module": "nodenext", "target": "es2022", "skipLibCheck": true, "rootDir": "src", "outDir": "dist" }, "include": ["src"] }`;
     const project = await projectWith({
@@ -332,7 +332,7 @@ outsideMatrix(
   },
 );
 
-inMatrix("init sets up JavaScript that nobody compiles", async (t) => {
+inMatrix("init sets up JavaScript without a compiler, and a second init changes nothing", async (t) => {
   const project = await javaScript();
   const { code, stdout } = await lockweave(project, "init", "--yes");
   t.is(code, 0, stdout);

@@ -29,13 +29,13 @@ src/order.ts:14  tick               LOCK_tick
 src/order.ts:16  tock               mutex:{tenant}/{order.user.id}        retryTimes=0
 `;
 
-test.serial("the tags are a table: where, which function, which key, which options", async (t) => {
+test.serial("list prints a table with the place, function, key, and options of each tag", async (t) => {
   const project = await makeProject({ "src/order.ts": ORDER, "src/none.ts": "export {};\n" });
   t.deepEqual(await lockweave(project, "list"), { code: 0, stdout: TABLE, stderr: "" });
   t.is((await lockweave(project, "list", "-p", "tsconfig.json")).stdout, TABLE);
 });
 
-test.serial("a name that would break the table is shown as in code", async (t) => {
+test.serial("list escapes a name that would break the table", async (t) => {
   const project = await makeProject({
     "src/a.ts": `\uFEFFexport const o = {
   /** @redisLock businessFlag="ü ö" */
@@ -48,7 +48,7 @@ test.serial("a name that would break the table is shown as in code", async (t) =
   t.is(code, 0);
 });
 
-test.serial("--json has the same for programs, with the project's defaults", async (t) => {
+test.serial("list --json contains the same tags, with the project's defaults", async (t) => {
   const defaults = { ...PLUGIN, defaults: { retryTimes: 7, lockTime: "1m" } };
   const project = await makeProject({ "src/order.ts": ORDER }, { plugins: [defaults] });
   const { code, stdout } = await lockweave(project, "list", "--json");
@@ -66,7 +66,7 @@ test.serial("--json has the same for programs, with the project's defaults", asy
   t.is(tags.length, 5);
 });
 
-test.serial("tags that are wrong are named, and the others are listed all the same", async (t) => {
+test.serial("list reports wrong tags, and still lists the others", async (t) => {
   const wrong =
     "/** @redisLock businessFlag=f keyName=orderN */\nexport const f = async (orderNo: string) => orderNo;\n";
   const project = await makeProject({ "src/order.ts": ORDER, "src/wrong.ts": wrong });
@@ -83,7 +83,7 @@ test.serial("tags that are wrong are named, and the others are listed all the sa
   });
 });
 
-test.serial("wrong defaults in the plugin's entry are a problem of tsconfig.json", async (t) => {
+test.serial("list reports wrong defaults in the plugin entry as a problem of tsconfig.json", async (t) => {
   const entry = { ...PLUGIN, defaults: { lockTme: 1 } };
   const project = await makeProject({ "src/order.ts": ORDER }, { plugins: [entry] });
   const { code, stderr } = await lockweave(project, "list");
@@ -91,7 +91,7 @@ test.serial("wrong defaults in the plugin's entry are a problem of tsconfig.json
   t.regex(stderr, /^tsconfig\.json: LW1401: .* Did you mean `lockTime`\?\n$/);
 });
 
-test.serial("only what the project compiles counts, with the projects that it references", async (t) => {
+test.serial("list contains only the tags that the project and its references compile", async (t) => {
   const tag = (flag: string): string =>
     `/** @redisLock businessFlag=${flag} */\nexport async function ${flag}() {}\n`;
   const project = await makeProject({
@@ -114,7 +114,7 @@ test.serial("only what the project compiles counts, with the projects that it re
   t.deepEqual(stdout.match(/LOCK_\w+/g), ["LOCK_inside", "LOCK_script"]);
 });
 
-test.serial("a project without tags says so", async (t) => {
+test.serial("list prints that a project has no tags", async (t) => {
   const project = await makeProject({ "src/a.ts": "export {};\n" });
   t.deepEqual(await lockweave(project, "list"), { code: 0, stdout: "There are no tags.\n", stderr: "" });
 });

@@ -11,7 +11,7 @@ import { until } from "../support/until";
 import { Programs } from "./programs";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
 
-// What `top`, `inspect` and `release` tell of real processes on a real server.
+// What `top`, `tail`, `inspect`, and `release` do with real processes on a real server.
 
 let server: RedisServer;
 let admin: Redis;
@@ -31,7 +31,7 @@ test.after.always(() => server.stop());
 const lockweave: Programs["lockweave"] = (args, env) => programs.lockweave(args, env);
 const program: Programs["program"] = (body, configuration) => programs.program(body, configuration);
 
-interface Look {
+interface Snapshot {
   readonly locks: readonly {
     readonly key: string;
     readonly state: string;
@@ -51,10 +51,10 @@ interface Look {
   readonly isWhole: boolean;
 }
 
-async function look(...args: readonly string[]): Promise<Look> {
+async function snapshot(...args: readonly string[]): Promise<Snapshot> {
   const { stdout, stderr } = await lockweave(["top", "--json", ...args]);
   if (stdout === "") throw new Error(stderr);
-  return JSON.parse(stdout) as Look;
+  return JSON.parse(stdout) as Snapshot;
 }
 
 const hasWaiter = async (key: string): Promise<boolean> =>
@@ -66,7 +66,7 @@ outsideMatrixSerially(
     const holder = await program('await obtain(lockKey("pay", 1)); await obtain(lockKey("quiet"));');
     const waiter = await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
     await until(() => hasWaiter("LOCK_pay_1"));
-    const { locks } = await look();
+    const { locks } = await snapshot();
     t.deepEqual(
       locks.map(({ key, state, waiting }) => [key, state, waiting]),
       [
@@ -88,7 +88,7 @@ outsideMatrixSerially(
 );
 
 outsideMatrixSerially(
-  "who says nothing of himself is known by his number, and other people's holds by what they wrote",
+  "top shows the number of a process without an announcement, and the value that another program wrote",
   async (t) => {
     await program('await obtain(lockKey("pay"));', `{ redis: ${JSON.stringify(server.url)} }`);
     await admin.set("LOCK_other", "somebody\nelse", "PX", 60_000);
@@ -100,7 +100,7 @@ outsideMatrixSerially(
 );
 
 outsideMatrixSerially(
-  "locks of any name are seen where somebody waits, and by --match; those behind a prefix by --prefix",
+  "top shows any key that has waiters, other keys with --match, and prefixed keys with --prefix",
   async (t) => {
     await program(
       'await obtain(wholeKey`mutex:${7}`); void withLock(wholeKey`mutex:${7}`, { waitTime: "60s" }, never); await obtain(wholeKey`job:${1}`);',
@@ -112,34 +112,34 @@ outsideMatrixSerially(
     await program('void withLock(wholeKey`mutex:${7}`, { waitTime: "60s" }, never);');
     await until(() => hasWaiter("mutex:7"));
     t.deepEqual(
-      (await look()).locks.map(({ key }) => key),
+      (await snapshot()).locks.map(({ key }) => key),
       ["mutex:7"],
     );
-    t.deepEqual((await look("--match", "job:*")).locks.map(({ key }) => key).toSorted(), [
+    t.deepEqual((await snapshot("--match", "job:*")).locks.map(({ key }) => key).toSorted(), [
       "job:1",
       "mutex:7",
     ]);
-    t.like((await look("--prefix", "app:")).locks, [
+    t.like((await snapshot("--prefix", "app:")).locks, [
       { key: "LOCK_pay", holders: [{ process: { host: hostname() } }] },
     ]);
   },
 );
 
 outsideMatrixSerially(
-  "the holders of a shared lock are listed with the holds of their processes",
+  "top lists each process that holds a shared lock once, with its time left",
   async (t) => {
     await program(
       'await obtain(lockKey("read"), { mode: "read" }); await obtain(lockKey("read"), { mode: "read" });',
     );
     await program('await obtain(lockKey("read"), { mode: "read" });');
-    const [lock] = (await look()).locks;
+    const [lock] = (await snapshot()).locks;
     t.is(lock?.holders.length, 2);
     t.true(lock?.holders.every(({ leftMs }) => leftMs > 0 && leftMs <= 30_000));
   },
 );
 
 inMatrixSerially(
-  "of a thousand locks and more keys than a look takes in, all are told, and KEYS is never asked",
+  "top shows all of 1,000 locks among 51,000 keys without KEYS, scripts, or writes",
   async (t) => {
     const pipeline = admin.pipeline();
     for (let index = 0; index < 50_000; index += 1) pipeline.set(`cache:${index}`, "x");
@@ -147,7 +147,7 @@ inMatrixSerially(
       pipeline.set(`LOCK_many_${index}`, `${index}`.padStart(32, "0"), "PX", 60_000);
     await pipeline.exec();
     await admin.config("RESETSTAT");
-    const { locks, keys, isWhole, commands } = await look();
+    const { locks, keys, isWhole, commands } = await snapshot();
     t.deepEqual([locks.length, keys, isWhole], [1_000, 51_000, true]);
     const stats = await admin.info("commandstats");
     const asked = [...stats.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map(
@@ -158,7 +158,7 @@ inMatrixSerially(
   },
 );
 
-outsideMatrixSerially("tail writes what changes, as it sees it", async (t) => {
+outsideMatrixSerially("tail prints when a lock is taken, waited for, revoked, and ended", async (t) => {
   const child = programs.start(["tail", "--json"]);
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
@@ -174,7 +174,7 @@ outsideMatrixSerially("tail writes what changes, as it sees it", async (t) => {
         };
         return `${key} ${what} ${by?.process?.pid ?? ""}`.trim();
       });
-  // The lock is taken when the process has announced itself.
+  // The process acquires the lock after it has announced itself.
   await admin.set("LOCK_pay_1", "somebody");
   const holder = await program('void obtain(lockKey("pay", 1), { waitTime: "60s" });');
   await until(async () => (await admin.keys("lockweave:2:process:*")).length === 1);
@@ -183,7 +183,7 @@ outsideMatrixSerially("tail writes what changes, as it sees it", async (t) => {
   await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
   await until(() => changes().includes("LOCK_pay_1 waited for"));
   t.is((await lockweave(["release", "LOCK_pay_1", "--yes"])).code, 0);
-  await until(() => changes().includes(`LOCK_pay_1 revoked ${holder.pid}`)); // Of it, the key holds no longer who it was.
+  await until(() => changes().includes(`LOCK_pay_1 revoked ${holder.pid}`)); // The key no longer contains the holder.
   t.false(changes().some((change) => change.includes(`ended ${holder.pid}`)));
   await admin.del("LOCK_pay_1");
   await until(() => changes().includes(`LOCK_pay_1 ended ${holder.pid}`));
@@ -201,7 +201,7 @@ outsideMatrixSerially("inspect shows one lock, even a free one", async (t) => {
 });
 
 outsideMatrixSerially(
-  "release asks first, revokes what is held, and frees it at once only with --now",
+  "release asks first, revokes a held lock, and frees it at once only with --now",
   async (t) => {
     await program('await obtain(lockKey("pay", 1));');
     const refused = await lockweave(["release", "LOCK_pay_1"]);
@@ -222,63 +222,60 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially("a prefix is taken as it is written, whatever SCAN would make of it", async (t) => {
+outsideMatrixSerially("--prefix is literal, even if it contains special characters of SCAN", async (t) => {
   const prefix = String.raw`a[bc]?*\:`;
   await admin.set(`${prefix}LOCK_pay`, "somebody", "PX", 60_000);
   await admin.zadd(`${prefix}lockweave:2:queue:{${prefix}mutex}`, 1, "f".repeat(32));
   await admin.set(String.raw`abx\:LOCK_alien`, "somebody", "PX", 60_000);
-  const { locks } = await look("--prefix", prefix);
+  const { locks } = await snapshot("--prefix", prefix);
   t.deepEqual(locks.map(({ key }) => key).toSorted(), ["LOCK_pay", "mutex"]);
 });
 
-outsideMatrixSerially("of those who share a lock each is shown with its own time", async (t) => {
+outsideMatrixSerially("top shows each holder of a shared lock with its own time left", async (t) => {
   await program(
     'await obtain(lockKey("pay", 1), { mode: "read", lockTime: "20s" }); await obtain(lockKey("pay", 1), { mode: "read", lockTime: "10m" });',
   );
-  const { locks } = await look();
+  const { locks } = await snapshot();
   const times = (locks[0]?.holders ?? []).map(({ leftMs }) => leftMs).toSorted((one, other) => one - other);
   t.is(times.length, 2);
   t.true((times[0] ?? NaN) <= 20_000 && (times[1] ?? NaN) > 500_000, times.join());
 });
 
-outsideMatrixSerially("release takes a lock of a client with a keyPrefix, and no other", async (t) => {
-  await admin.mset("app:LOCK_pay", "a".repeat(32), "LOCK_pay", "b".repeat(32));
-  t.is((await lockweave(["release", "LOCK_pay", "--prefix", "app:", "--yes", "--now"])).code, 0);
-  t.deepEqual(await admin.mget("app:LOCK_pay", "LOCK_pay"), [null, "b".repeat(32)]);
-});
-
-inMatrixSerially(
-  "of a lock that lasts, an announced process says for which function, and since when",
+outsideMatrixSerially(
+  "release with --prefix frees the lock of a client with that keyPrefix, and no other",
   async (t) => {
-    const holder = await program('await take("OrderService.pay", "pay", 1);');
-    const waiter = await program('void take("OrderService.pay", "pay", 1);');
-    await until(() => hasWaiter("LOCK_pay_1"));
-    const told = async (): Promise<Look["locks"][number]> => {
-      const [lock] = (await look()).locks;
-      if (lock === undefined) throw new Error("the lock is not told");
-      return lock;
-    };
-    await until(async () => (await told()).waiters.some(({ forMs = 0 }) => forMs >= 1_000));
-    const { holders, waiters } = await told();
-    t.like(holders[0], { process: { pid: holder.pid }, site: "OrderService.pay" });
-    t.like(waiters[0], { pid: waiter.pid, site: "OrderService.pay" });
-    const { stdout } = await lockweave(["top"]);
-    t.regex(
-      stdout,
-      new RegExp(`^1 +\\d+\\.\\d s +held +\\d+\\.\\d s .*${holder.pid} OrderService\\.pay`, "m"),
-    );
+    await admin.mset("app:LOCK_pay", "a".repeat(32), "LOCK_pay", "b".repeat(32));
+    t.is((await lockweave(["release", "LOCK_pay", "--prefix", "app:", "--yes", "--now"])).code, 0);
+    t.deepEqual(await admin.mget("app:LOCK_pay", "LOCK_pay"), [null, "b".repeat(32)]);
   },
 );
 
+inMatrixSerially("top shows the function and the duration of a long hold and a long wait", async (t) => {
+  const holder = await program('await take("OrderService.pay", "pay", 1);');
+  const waiter = await program('void take("OrderService.pay", "pay", 1);');
+  await until(() => hasWaiter("LOCK_pay_1"));
+  const onlyLock = async (): Promise<Snapshot["locks"][number]> => {
+    const [lock] = (await snapshot()).locks;
+    if (lock === undefined) throw new Error("top does not show the lock");
+    return lock;
+  };
+  await until(async () => (await onlyLock()).waiters.some(({ forMs = 0 }) => forMs >= 1_000));
+  const { holders, waiters } = await onlyLock();
+  t.like(holders[0], { process: { pid: holder.pid }, site: "OrderService.pay" });
+  t.like(waiters[0], { pid: waiter.pid, site: "OrderService.pay" });
+  const { stdout } = await lockweave(["top"]);
+  t.regex(stdout, new RegExp(`^1 +\\d+\\.\\d s +held +\\d+\\.\\d s .*${holder.pid} OrderService\\.pay`, "m"));
+});
+
 outsideMatrixSerially(
-  "the first look does not know how long an unannounced lock has been held",
+  "top shows no duration for an unannounced lock that it has not seen before",
   async (t) => {
     await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
     t.regex((await lockweave(["top"])).stdout, /^0 +- +held +- +\d+\.\d s +LOCK_pay +a{12} +-$/m);
   },
 );
 
-outsideMatrixSerially("what is not of a process is not taken for its word", async (t) => {
+outsideMatrixSerially("top ignores an invalid announcement", async (t) => {
   await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
   for (const said of [
     "no JSON",
@@ -288,36 +285,33 @@ outsideMatrixSerially("what is not of a process is not taken for its word", asyn
     '{"holds":{}}',
   ]) {
     await admin.set(`lockweave:2:process:${"a".repeat(12)}`, said, "PX", 60_000);
-    const [lock] = (await look()).locks;
+    const [lock] = (await snapshot()).locks;
     t.deepEqual(lock?.holders[0]?.process, { number: "a".repeat(12) }, said);
     t.is(lock?.holders[0]?.forMs, undefined, said);
   }
 });
 
-outsideMatrixSerially(
-  "of what is very long the beginning is shown, and nothing of it moves the cursor",
-  async (t) => {
-    const escape = "\u001B[2J";
-    await admin.set("LOCK_big", escape + "x".repeat(2_000_000), "PX", 60_000);
-    await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
-    const said = {
-      host: escape + "h".repeat(100_000),
-      pid: 7,
-      holds: [{ key: "LOCK_pay", site: escape + "s".repeat(100_000), forMs: 5_000 }],
-    };
-    await admin.set(`lockweave:2:process:${"a".repeat(12)}`, JSON.stringify(said), "PX", 60_000);
-    const { stdout } = await lockweave(["top"]);
-    t.true(stdout.length < 10_000);
-    t.false(stdout.includes("\u001B"));
-    t.true(stdout.includes("x... (2000004 bytes)"));
-  },
-);
+outsideMatrixSerially("top shortens very long texts, and prints no escape characters", async (t) => {
+  const escape = "\u001B[2J";
+  await admin.set("LOCK_big", escape + "x".repeat(2_000_000), "PX", 60_000);
+  await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
+  const said = {
+    host: escape + "h".repeat(100_000),
+    pid: 7,
+    holds: [{ key: "LOCK_pay", site: escape + "s".repeat(100_000), forMs: 5_000 }],
+  };
+  await admin.set(`lockweave:2:process:${"a".repeat(12)}`, JSON.stringify(said), "PX", 60_000);
+  const { stdout } = await lockweave(["top"]);
+  t.true(stdout.length < 10_000);
+  t.false(stdout.includes("\u001B"));
+  t.true(stdout.includes("x... (2000004 bytes)"));
+});
 
-outsideMatrixSerially("a Sentinel leads to the master that it knows", async (t) => {
+outsideMatrixSerially("top and release find the master through Sentinel", async (t) => {
   const group = await startSentinelGroup(1, 1);
   try {
     await group.client().set("LOCK_pay_1", "0".repeat(32), "PX", 60_000);
-    const { locks } = await look("--redis", group.url);
+    const { locks } = await snapshot("--redis", group.url);
     t.deepEqual(
       locks.map(({ key }) => key),
       ["LOCK_pay_1"],
@@ -329,7 +323,7 @@ outsideMatrixSerially("a Sentinel leads to the master that it knows", async (t) 
   }
 });
 
-inMatrixSerially("tail says that the server is gone, and goes on when it is back", async (t) => {
+inMatrixSerially("tail reports a lost server, and continues when it is back", async (t) => {
   const other = await startRedis();
   const child = programs.start(["tail", "--redis", other.url]);
   let [output, errors] = ["", ""];
@@ -346,17 +340,20 @@ inMatrixSerially("tail says that the server is gone, and goes on when it is back
   await again.stop();
 });
 
-outsideMatrixSerially("an unreachable server is named without its password", async (t) => {
-  const { code, stderr } = await lockweave(["top", "--redis", "redis://:secret@127.0.0.1:1"]);
-  t.is(code, 2);
-  t.regex(stderr, /^lockweave: redis:\/\/127\.0\.0\.1:1 cannot be read: .*ECONNREFUSED.*\.\n/);
-  t.false(stderr.includes("secret"));
-  t.regex((await lockweave(["top"], { REDIS_URL: "" })).stderr, /Expected `--redis <url>`, or REDIS_URL/);
-  t.regex((await lockweave(["inspect"])).stderr, /Expected the key of a lock/);
-});
+outsideMatrixSerially(
+  "an error names an unreachable server without its password, a missing URL, or a missing key",
+  async (t) => {
+    const { code, stderr } = await lockweave(["top", "--redis", "redis://:secret@127.0.0.1:1"]);
+    t.is(code, 2);
+    t.regex(stderr, /^lockweave: redis:\/\/127\.0\.0\.1:1 cannot be read: .*ECONNREFUSED.*\.\n/);
+    t.false(stderr.includes("secret"));
+    t.regex((await lockweave(["top"], { REDIS_URL: "" })).stderr, /Expected `--redis <url>`, or REDIS_URL/);
+    t.regex((await lockweave(["inspect"])).stderr, /Expected the key of a lock/);
+  },
+);
 
 outsideMatrixSerially(
-  "a lock that the user may not read is reported, and does not count as free",
+  "inspect reports a lock that the user may not read, instead of calling it free",
   async (t) => {
     await admin.set("LOCK_pay", "0".repeat(32), "PX", 60_000);
     await admin.call("ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-getrange");
@@ -369,13 +366,13 @@ outsideMatrixSerially(
     t.is(code, 2);
     t.is(stdout, "");
     t.regex(stderr, /^lockweave: The locks cannot be read: NOPERM/);
-    t.is((await look("--match", "LOCK_queue*")).locks.length, 0);
+    t.is((await snapshot("--match", "LOCK_queue*")).locks.length, 0);
     await admin.set("LOCK_queue_1", "0".repeat(32), "PX", 60_000);
-    t.is((await look("--match", "LOCK_queue*")).locks.length, 1);
+    t.is((await snapshot("--match", "LOCK_queue*")).locks.length, 1);
   },
 );
 
-outsideMatrixSerially("it ends without a word when nobody reads any more", async (t) => {
+outsideMatrixSerially("tail exits silently with 0 when its output is closed", async (t) => {
   const child = programs.start(["tail"]);
   let errors = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => void (errors += text));
@@ -388,53 +385,59 @@ outsideMatrixSerially("it ends without a word when nobody reads any more", async
   t.is(errors, "");
 });
 
-outsideMatrixSerially("of a quorum's masters all are looked at, and told how many have it", async (t) => {
-  const others = [await startRedis(), await startRedis()];
-  const servers = [server, ...others];
-  try {
-    for (const one of servers) await one.client().set("LOCK_pay_1", "0".repeat(32), "PX", 60_000);
-    await server.client().set("LOCK_pay_2", "1".repeat(32), "PX", 60_000);
-    const { locks } = await look(...servers.flatMap(({ url }) => ["--redis", url]));
-    t.deepEqual(
-      locks.map(({ key, masters }) => [key, masters]),
-      [
-        ["LOCK_pay_1", 3],
-        ["LOCK_pay_2", 1],
-      ],
-    );
-  } finally {
-    for (const other of others) await other.stop();
-  }
-});
+outsideMatrixSerially(
+  "top reads all masters of a quorum, and shows how many of them have each lock",
+  async (t) => {
+    const others = [await startRedis(), await startRedis()];
+    const servers = [server, ...others];
+    try {
+      for (const one of servers) await one.client().set("LOCK_pay_1", "0".repeat(32), "PX", 60_000);
+      await server.client().set("LOCK_pay_2", "1".repeat(32), "PX", 60_000);
+      const { locks } = await snapshot(...servers.flatMap(({ url }) => ["--redis", url]));
+      t.deepEqual(
+        locks.map(({ key, masters }) => [key, masters]),
+        [
+          ["LOCK_pay_1", 3],
+          ["LOCK_pay_2", 1],
+        ],
+      );
+    } finally {
+      for (const other of others) await other.stop();
+    }
+  },
+);
 
-inMatrixSerially("a master of a quorum that is dead is named, and the others are looked at", async (t) => {
-  const others = [await startRedis(), await startRedis()];
-  const urls = [server, ...others].flatMap(({ url }) => ["--redis", url]);
-  try {
-    await others[0]?.stop();
-    for (const one of [server, others[1]])
-      await one?.client().set("LOCK_pay_1", "0".repeat(32), "PX", 60_000);
-    const { stdout, stderr } = await lockweave(["top", "--json", ...urls]);
-    t.regex(
-      stderr,
-      /^lockweave: redis:\/\/127\.0\.0\.1:\d+ cannot be read: .*ECONNREFUSED.*\. The others are read without it\.\n$/,
-    );
-    t.like(JSON.parse(stdout), { masters: 3, unanswered: 1, locks: [{ key: "LOCK_pay_1", masters: 2 }] });
-    t.regex((await lockweave(["inspect", "LOCK_pay_1", ...urls])).stdout, /LOCK_pay_1/);
-    // Those that are left were started a short time ago, and count for no lock yet.
-    const refused = await lockweave(["release", "LOCK_pay_1", "--yes", "--now", ...urls]);
-    t.is(refused.code, 2);
-    t.regex(refused.stderr, /\nlockweave: LOCK_pay_1: .*2 of 3 masters must agree, and 0 did.*\nSee .*\n$/);
-    await others[1]?.stop();
-    const alone = await lockweave(["top", "--json", ...urls]);
-    t.deepEqual([alone.code, alone.stdout], [2, ""]);
-    t.regex(alone.stderr, /cannot be read: .*ECONNREFUSED.*\.\n/);
-  } finally {
-    for (const other of others) await other.stop();
-  }
-});
+inMatrixSerially(
+  "top names a dead master of a quorum and reads the others, and release needs a majority",
+  async (t) => {
+    const others = [await startRedis(), await startRedis()];
+    const urls = [server, ...others].flatMap(({ url }) => ["--redis", url]);
+    try {
+      await others[0]?.stop();
+      for (const one of [server, others[1]])
+        await one?.client().set("LOCK_pay_1", "0".repeat(32), "PX", 60_000);
+      const { stdout, stderr } = await lockweave(["top", "--json", ...urls]);
+      t.regex(
+        stderr,
+        /^lockweave: redis:\/\/127\.0\.0\.1:\d+ cannot be read: .*ECONNREFUSED.*\. The others are read without it\.\n$/,
+      );
+      t.like(JSON.parse(stdout), { masters: 3, unanswered: 1, locks: [{ key: "LOCK_pay_1", masters: 2 }] });
+      t.regex((await lockweave(["inspect", "LOCK_pay_1", ...urls])).stdout, /LOCK_pay_1/);
+      // The other masters started a short time ago, so they do not grant locks yet.
+      const refused = await lockweave(["release", "LOCK_pay_1", "--yes", "--now", ...urls]);
+      t.is(refused.code, 2);
+      t.regex(refused.stderr, /\nlockweave: LOCK_pay_1: .*2 of 3 masters must agree, and 0 did.*\nSee .*\n$/);
+      await others[1]?.stop();
+      const alone = await lockweave(["top", "--json", ...urls]);
+      t.deepEqual([alone.code, alone.stdout], [2, ""]);
+      t.regex(alone.stderr, /cannot be read: .*ECONNREFUSED.*\.\n/);
+    } finally {
+      for (const other of others) await other.stop();
+    }
+  },
+);
 
-inMatrixSerially("a node of a cluster leads to all of it", async (t) => {
+inMatrixSerially("top reads a whole cluster through one node", async (t) => {
   const cluster = await startRedisCluster(3);
   try {
     const client = cluster.cluster();
@@ -442,7 +445,7 @@ inMatrixSerially("a node of a cluster leads to all of it", async (t) => {
       await client.set(`LOCK_pay_${index}`, "0".repeat(32), "PX", 60_000);
     const [node] = client.nodes("master");
     const { host, port } = node?.options ?? {};
-    const { locks } = await look("--redis", `redis://${host}:${port}`);
+    const { locks } = await snapshot("--redis", `redis://${host}:${port}`);
     t.is(locks.length, 30);
   } finally {
     await cluster.stop();
@@ -450,7 +453,7 @@ inMatrixSerially("a node of a cluster leads to all of it", async (t) => {
 });
 
 outsideMatrixSerially(
-  "a process says who it is as long as it lives, and no other one says anything",
+  "only a process with announce: true writes an announcement, which expires within 60 s",
   async (t) => {
     await program('await obtain(lockKey("pay", 1));');
     const [name = ""] = await admin.keys("lockweave:2:process:*");
@@ -472,7 +475,7 @@ async function announcedKeys(): Promise<string[][]> {
     .toSorted(([one = ""], [other = ""]) => one.localeCompare(other));
 }
 
-inMatrixSerially("of two configurations in one process, each says what it holds itself", async (t) => {
+inMatrixSerially("two configurations in one process each announce only their own holds", async (t) => {
   await program(`
     await obtain(lockKey("one"));
     for (const file of Object.keys(require.cache)) if (!file.includes("node_modules")) delete require.cache[file];
@@ -484,7 +487,7 @@ inMatrixSerially("of two configurations in one process, each says what it holds 
   t.deepEqual(await announcedKeys(), [["LOCK_one"], ["LOCK_two"]]);
 });
 
-inMatrixSerially("a process that drains goes on to say what it holds", async (t) => {
+inMatrixSerially("a process that shuts down still announces what it holds", async (t) => {
   await program(`
     await obtain(lockKey("pay"));
     const { shutdown } = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});

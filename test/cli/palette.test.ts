@@ -3,18 +3,18 @@ import { palette } from "../../transformer/cli/palette";
 
 const ESCAPE = "\u001B[";
 
-/** Whether there are colours. */
+/** Whether the output has colors. */
 function isPainted(isTTY: boolean, env: Record<string, string>): boolean {
   return palette({ isTTY }, env).red("text").startsWith(ESCAPE);
 }
 
-test("there are colours when somebody looks", (t) => {
+test("output to a terminal has colors, unless TERM is dumb", (t) => {
   t.true(isPainted(true, {}));
   t.false(isPainted(false, {}));
   t.false(isPainted(true, { TERM: "dumb" }));
 });
 
-test("FORCE_COLOR and NO_COLOR decide otherwise", (t) => {
+test("FORCE_COLOR and NO_COLOR override what the terminal decides", (t) => {
   t.true(isPainted(false, { FORCE_COLOR: "1" }));
   t.true(isPainted(false, { FORCE_COLOR: "", NO_COLOR: "1" }));
   t.false(isPainted(true, { NO_COLOR: "1" }));

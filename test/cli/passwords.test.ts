@@ -4,9 +4,9 @@ import { openHome } from "../../transformer/cli/live/deployment";
 import { startRedis } from "../support/redis-server";
 import { Programs } from "./programs";
 
-// No output of the console holds a password, whatever the form of the URL, and whatever the server answers.
+// No output of the console contains a password, whatever the form of the URL, and whatever the server answers.
 
-/** Parts that stand nowhere else. Together with what is between them, they are a password. */
+/** The two ends of each password. No other text contains them. */
 const [BEGINNING, END] = ["qzx7kq", "w9vjqw"];
 
 const password = fc
@@ -34,7 +34,7 @@ const FORMS: Readonly<Record<string, (secret: string, host: string) => string>> 
   "another scheme": (secret, host) => `http://app:${secret}@${host}`,
 };
 
-test("no error of a server that cannot be reached holds a part of a password", async (t) => {
+test("no error about an unreachable server contains a part of a password", async (t) => {
   const urls = fc
     .tuple(fc.constantFrom(...Object.entries(FORMS)), password, fc.boolean())
     .map(([[form, url], secret, isEncoded]) => ({

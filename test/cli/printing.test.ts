@@ -4,7 +4,7 @@ import test from "ava";
 import ts from "typescript";
 import { block, bold, joined, padded, safe } from "../../transformer/cli/printer";
 
-// Everything that the command line prints goes through one file.
+// All output of the command line goes through one file.
 
 const CLI = join(__dirname, "../../transformer/cli");
 const PRINTER = "printer.ts";
@@ -25,7 +25,7 @@ function printsIn(file: string, text: string): string[] {
   const visit = (node: ts.Node): void => {
     if (ts.isIdentifier(node) && ["stdout", "stderr", "console"].includes(node.text)) {
       const { parent } = node;
-      // What a child process has printed is a string.
+      // The output of a child process is a string.
       const isOfChild =
         ts.isBindingElement(parent) && !/= process\b/.test(parent.parent.parent.getText(source));
       const isUse = ts.isBinaryExpression(parent) && parent.operatorToken.getText(source) === "+";
@@ -39,19 +39,19 @@ function printsIn(file: string, text: string): string[] {
   return found;
 }
 
-test("no other file of the command line prints", (t) => {
+test("no file of the command line prints except printer.ts", (t) => {
   t.true(files.length > 40);
   const found = files
     .filter((file) => file !== PRINTER)
     .flatMap((file) => printsIn(file, readFileSync(join(CLI, file), "utf8")));
-  // A package manager that a person has agreed to talks for itself.
+  // The user has agreed to run the package manager, so it may print.
   t.deepEqual(
     found.map((place) => place.replace(/:\d+:/, ":")),
     ['init/init.ts: "inherit"'],
   );
 });
 
-test("each way to print is seen", (t) => {
+test("the search for prints finds each way to print", (t) => {
   for (const way of [
     'process.stdout.write("a");',
     "const { stderr } = process;",
@@ -67,22 +67,22 @@ function textOf(value: ReturnType<typeof safe>): string {
   return value.pieces.map(({ text }) => text).join("");
 }
 
-test("what a text inserts is escaped onto one line, and the text itself is not", (t) => {
+test("safe escapes inserted values onto one line, but not the text of the template", (t) => {
   t.is(textOf(safe`a\n${"b\n\u001B[2J\u{E0041}"}`), String.raw`a${"\n"}b\u000a\u001b[2J\udb40\udc41`);
   t.is(textOf(safe`${safe`a\n`}${7}`), "a\n7");
   t.is(textOf(joined(["a\r", bold("b")], ", ")), String.raw`a\u000d, b`);
 });
 
-test("the lines and tabs of a block stay", (t) => {
+test("block keeps line breaks and tabs, and escapes other controls", (t) => {
   t.is(textOf(block("a\r\n\tb\u202E\n")), String.raw`a${"\n\t"}b\u202e${"\n"}`);
 });
 
-test("a text is as wide as it is shown", (t) => {
+test("the length of a text counts its characters as escaped", (t) => {
   t.is(safe`${"\u001B"}`.length, 6);
   t.is(textOf(padded("\u001B", 8)), String.raw`\u001b  `);
 });
 
-test("the credentials of URLs are hidden", (t) => {
+test("the printer hides the credentials of URLs", (t) => {
   t.is(textOf(safe`at ${"redis://app:hunter2@host:1"}`), "at redis://***@host:1");
   t.is(textOf(block("at\nredis://host?password=hunter2")), "at\nredis://host?password=***");
 });

@@ -5,7 +5,7 @@ import { COMPILER, PACKAGE, type Finished } from "../hosts/project";
 
 const CLI = join(PACKAGE, "dist/transformer/cli/main.js");
 
-/** The processes of a test, which live on one Redis: programs with locks, and commands that look at them. */
+/** The processes of a test on one Redis: programs with locks, and commands that show them. */
 export class Programs {
   readonly #url: string;
   readonly #children = new Set<ChildProcess>();
@@ -14,7 +14,7 @@ export class Programs {
     this.#url = url;
   }
 
-  /** Runs a command to its end. */
+  /** Runs a command until it exits. */
   async lockweave(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
     const child = this.start(args, env);
     let [stdout, stderr] = ["", ""];
@@ -24,7 +24,7 @@ export class Programs {
     return { code, stdout, stderr };
   }
 
-  /** A command that goes on until `end()`. */
+  /** Starts a command that runs until `end()`. */
   start(args: readonly string[], env: Record<string, string> = {}): ChildProcessWithoutNullStreams {
     const child = spawn(process.execPath, [...COMPILER, CLI, ...args], {
       env: { ...process.env, REDIS_URL: this.#url, ...env },
@@ -33,7 +33,7 @@ export class Programs {
     return child;
   }
 
-  /** A process that runs the body, with `take(site, flag, part)` as a tagged function takes a lock, which goes on as long as its process does. */
+  /** Starts a process that runs the body. In it, `take(site, flag, part)` acquires a lock like a tagged function, and never releases it. */
   async program(
     body: string,
     configuration = `{ redis: ${JSON.stringify(this.#url)}, announce: true }`,

@@ -3,7 +3,7 @@ import ts from "typescript";
 import { openProjects } from "../../transformer/cli/project";
 import { makeProject, type Files } from "../hosts/project";
 
-test("what TypeScript 7 says of a tsconfig.json that it cannot read is told", async (t) => {
+test("an invalid tsconfig.json is reported with the message of TypeScript 7", async (t) => {
   for (const [said, message] of [
     ["tsconfig.json(1,3): error TS5023: Unknown compiler option 'x'.", "Unknown compiler option 'x'."],
     ["panic: runtime error", "panic: runtime error"],
@@ -18,7 +18,7 @@ test("what TypeScript 7 says of a tsconfig.json that it cannot read is told", as
   }
 });
 
-test("TypeScript is the project's own, where that is one that can be asked", async (t) => {
+test("a project uses its own TypeScript from 5.9 on, and Lockweave's if it is older", async (t) => {
   const standIn = (version: string): Files => ({
     "app/tsconfig.json": JSON.stringify({ compilerOptions: { types: [] }, files: ["a.ts"] }),
     "app/a.ts": "export {};\n",

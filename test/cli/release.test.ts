@@ -11,7 +11,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { ofScript } from "../support/terminal";
 import { until } from "../support/until";
 
-// `release` and `ui` take only what they showed with the question.
+// `release` and `ui` release only what they showed with the question.
 
 const CLI = join(PACKAGE, "dist/transformer/cli/main.js");
 const KEY = "LOCK_pay";
@@ -47,7 +47,7 @@ async function contents(): Promise<string> {
   return [await admin.get(KEY), ...(await admin.zrange(holdsOf(KEY), "0", "-1"))].join(" ");
 }
 
-/** What a key can contain: one value of each form that a process could find between the question and the answer. */
+/** Each form of value that a key can contain. The value may change from any form to any other between the question and the answer. */
 const FORMS: Readonly<Record<string, () => string | readonly string[]>> = {
   "a hold": () => id("a"),
   "another hold": () => id("b"),
@@ -64,29 +64,32 @@ const FORMS: Readonly<Record<string, () => string | readonly string[]>> = {
 };
 
 for (const now of [true, false]) {
-  test.serial(`${now ? "freeing" : "revoking"} takes nothing that came after the question`, async (t) => {
-    const releases = new Releases(home, { match: "*", prefix: "" });
-    let asked = 0;
-    for (const [shown, before] of Object.entries(FORMS)) {
-      for (const [found, after] of Object.entries(FORMS)) {
-        if (shown === found) continue;
-        const title = `${shown}, then ${found}`;
-        await put(before());
-        const question = await releases.ask(KEY, now);
-        if (typeof question === "string") continue;
-        asked += 1;
-        await put(after());
-        const value = await contents();
-        const said = await releases.confirm(question.confirmation);
-        t.is(await contents(), value, title);
-        t.regex(said, /nothing was changed/, title);
+  test.serial(
+    `${now ? "freeing" : "revoking"} changes nothing if the value of the key changed after the question`,
+    async (t) => {
+      const releases = new Releases(home, { match: "*", prefix: "" });
+      let asked = 0;
+      for (const [shown, before] of Object.entries(FORMS)) {
+        for (const [found, after] of Object.entries(FORMS)) {
+          if (shown === found) continue;
+          const title = `${shown}, then ${found}`;
+          await put(before());
+          const question = await releases.ask(KEY, now);
+          if (typeof question === "string") continue;
+          asked += 1;
+          await put(after());
+          const value = await contents();
+          const said = await releases.confirm(question.confirmation);
+          t.is(await contents(), value, title);
+          t.regex(said, /nothing was changed/, title);
+        }
       }
-    }
-    t.true(asked >= (now ? 12 : 5) * 11, String(asked));
-  });
+      t.true(asked >= (now ? 12 : 5) * 11, String(asked));
+    },
+  );
 }
 
-test.serial("freeing takes whatever was shown, if it is still there", async (t) => {
+test.serial("freeing deletes the key if its value is still the one that was shown", async (t) => {
   const releases = new Releases(home, { match: "*", prefix: "" });
   for (const [shown, value] of Object.entries(FORMS)) {
     await put(value());
@@ -97,7 +100,7 @@ test.serial("freeing takes whatever was shown, if it is still there", async (t) 
   }
 });
 
-test.serial("a reader who joins after the question stays", async (t) => {
+test.serial("a reader that joins after the question keeps its hold", async (t) => {
   const releases = new Releases(home, { match: "*", prefix: "" });
   const [first, second] = [id("a"), id("b")];
   await put([first]);
@@ -108,7 +111,7 @@ test.serial("a reader who joins after the question stays", async (t) => {
   t.is(await contents(), `shared:readers ${second}`);
 });
 
-test.serial("without --now, only holders that can be notified are revoked", async (t) => {
+test.serial("revoking without --now refuses a key whose holder cannot be notified", async (t) => {
   const releases = new Releases(home, { match: "*", prefix: "" });
   for (const [shown, why] of [
     ["a closed key", /^Nobody holds LOCK_pay: it is closed for a time\. Fix: /],
@@ -121,7 +124,7 @@ test.serial("without --now, only holders that can be notified are revoked", asyn
   }
 });
 
-test.serial("a value that cannot be compared is left alone", async (t) => {
+test.serial("freeing refuses a value that cannot be compared, and leaves it unchanged", async (t) => {
   const releases = new Releases(home, { match: "*", prefix: "" });
   for (const value of [Buffer.from([0xff, 0xfe]), Buffer.alloc(1_500_000, "x")]) {
     await admin.set(KEY, value);
@@ -131,7 +134,7 @@ test.serial("a value that cannot be compared is left alone", async (t) => {
   }
 });
 
-test.serial("on a terminal, a yes takes nothing that came after the question", async (t) => {
+test.serial("release in a terminal changes nothing if the holder changed before the yes", async (t) => {
   const command = [process.execPath, CLI, "release", KEY, "--now", "--redis", server.url];
   await admin.set(KEY, `closed:${id("a")}`, "PX", 600_000);
   const terminal = spawn("script", ofScript(command));

@@ -5,14 +5,14 @@ import { parser } from "../../transformer/parser/parser";
 import type { Project } from "../../transformer/verify/project";
 import { makeProject, type Files } from "../hosts/project";
 
-// What the commands tell of tags, as far as it takes no compiler.
+// What the commands report about tags without a compiler.
 
 async function projectOf(files: Files): Promise<Project> {
   const { dir } = await makeProject(files);
   return uncheckedProject(parser(), `${dir}/tsconfig.json`, sourcesUnder(dir));
 }
 
-test("rows are in the order of files, lines and columns; what is of no place comes first", (t) => {
+test("rows are sorted by file, line, and column, and rows without a place come first", (t) => {
   const rows = [
     {},
     { file: "a.ts", line: 1, column: 2 },
@@ -25,7 +25,7 @@ test("rows are in the order of files, lines and columns; what is of no place com
   t.deepEqual(inOrder(rows), rows);
 });
 
-test("each key of a lock on several is listed, and one of several parts as one", async (t) => {
+test("list shows each key of a tag with each=true, and otherwise one key with all parts", async (t) => {
   const tag = (flag: string, more: string): string =>
     `/** @redisLock businessFlag=${flag} keyName=from,to${more} */\nexport async function ${flag}(from: string, to: string) {}\n`;
   const project = await projectOf({ "src/a.ts": tag("all", " each=true") + tag("one", "") });
@@ -42,7 +42,7 @@ const CONFIGURED = `import { configure } from "lockweave";
 configure({ redis: "redis://localhost", stores: { payments: "redis://localhost" } });
 `;
 
-test("a store is missing where the sources say which there are, whether they say so once or twice", async (t) => {
+test("an unknown store gets one warning if the sources configure the stores once or twice", async (t) => {
   for (const files of [
     { "src/configured.ts": CONFIGURED },
     { "src/configured.ts": CONFIGURED, "src/again.ts": CONFIGURED },
@@ -53,7 +53,7 @@ test("a store is missing where the sources say which there are, whether they say
   }
 });
 
-test("no store is missing where nothing is configured, or in a way that cannot be read", async (t) => {
+test("an unknown store gets no warning if no configuration exists or one cannot be read", async (t) => {
   t.deepEqual(storeWarnings([await projectOf({ "src/late.ts": LEDGER })]), []);
   const unknown = CONFIGURED.replace("{ payments", "{ ...others(), payments");
   const files = { "src/late.ts": LEDGER, "src/configured.ts": CONFIGURED, "src/again.ts": unknown };

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { Project } from "../hosts/project";
 
-/** Other compilers, which no dependency of ours brings. */
+/** Compilers that are not among the dependencies of this repository. */
 const VERSIONS = {
   "@swc/core": "1.16.22",
   amaro: "1.2.1",
@@ -28,20 +28,20 @@ export async function install(name: Tool): Promise<string> {
       cwd: fresh,
       shell: process.platform === "win32",
     });
-    // Whole or not at all: another test may be installing the same.
+    // Another test may be installing the same tool, so the directory appears only when it is complete.
     await rename(fresh, dir).catch(() => rm(fresh, { recursive: true }));
   }
   return join(dir, "index.js");
 }
 
-/** Gives the project a TypeScript 7, which takes no plugins and has no API. */
+/** Links TypeScript 7 into the project. It takes no plugins and has no API. */
 export async function linkTypeScript7(project: Project): Promise<void> {
   const typescript = join(dirname(await install("typescript")), "node_modules/typescript");
   await rm(project.path("node_modules/typescript"));
   await symlink(typescript, project.path("node_modules/typescript"));
 }
 
-/** Runs a script in the project, in a process of its own, in which `tool` is what the tool exports. */
+/** Runs a script in the project in a new process, with the exports of the tool as `tool`. */
 export async function runTool(project: Project, name: Tool, script: string): Promise<void> {
   const from = JSON.stringify(await install(name));
   const load = `const tool = require("node:module").createRequire(${from})(${JSON.stringify(name)});`;

@@ -15,7 +15,7 @@ function holder(storeValue: string, number?: string): LockRow["holders"][number]
   return { storeValue, process: number === undefined ? undefined : { number }, leftMs: 1, isRevoked: false };
 }
 
-test("of each minute the most that waited is kept, for an hour", (t) => {
+test("the heat map keeps the largest number of waiters in each minute, for an hour", (t) => {
   const history = new History();
   history.add([lock("a", 3)], START);
   history.add([lock("a", 7)], START + 1_000);
@@ -28,7 +28,7 @@ test("of each minute the most that waited is kept, for an hour", (t) => {
   t.deepEqual(history.heat(10, START + 62 * MINUTE_MS), []);
 });
 
-test("the most contended come first, and those that nobody waited for not at all", (t) => {
+test("the heat map lists the most contended locks first, and none without waiters", (t) => {
   const history = new History();
   history.add([lock("a", 1), lock("b", 5), lock("c", 0)], START);
   t.deepEqual(
@@ -38,7 +38,7 @@ test("the most contended come first, and those that nobody waited for not at all
   t.is(history.heat(1, START).length, 1);
 });
 
-test("a hold lasts from when it began, as far as that is said, to the look that misses it", (t) => {
+test("a hold lasts from its announced start to the first scan that does not find it", (t) => {
   const history = new History();
   const held = { ...holder("a".repeat(32), "aaa"), site: "Order.pay", forMs: 4_000 };
   history.add([lock("k", 0, { holders: [held] })], START);
@@ -50,7 +50,7 @@ test("a hold lasts from when it began, as far as that is said, to the look that 
   t.is(history.line("k")[0]?.to, START + 1_000);
 });
 
-test("a hold that is revoked is the same one, and one of somebody else another", (t) => {
+test("a revoked hold is the same hold, and another holder is another one", (t) => {
   const history = new History();
   const id = "0123456789abcdef".repeat(2);
   history.add([lock("k", 0, { holders: [holder(id)] })], START);
@@ -66,7 +66,7 @@ test("a hold that is revoked is the same one, and one of somebody else another",
   );
 });
 
-test("a revoked hold is still shown as its holder's", (t) => {
+test("a revoked hold still shows the process that held it", (t) => {
   const history = new History();
   const id = "0123456789abcdef".repeat(2);
   history.add([lock("k", 0, { holders: [holder(id, "aaa")] })], START);
@@ -74,7 +74,7 @@ test("a revoked hold is still shown as its holder's", (t) => {
   t.deepEqual(history.line("k"), [{ what: "holds", who: { number: "aaa" }, from: START }]);
 });
 
-test("of more locks than it keeps, those that it knows go on", (t) => {
+test("the history keeps the locks that it knows if there are more than it can keep", (t) => {
   const history = new History();
   const all = Array.from({ length: 700 }, (_, index) =>
     lock(`k${index}`, 0, { holders: [holder(`${index}`)] }),
@@ -85,7 +85,7 @@ test("of more locks than it keeps, those that it knows go on", (t) => {
   t.deepEqual(history.line("k699"), []);
 });
 
-test("what was longer ago than an hour is forgotten", (t) => {
+test("the history forgets a wait that ended more than an hour ago", (t) => {
   const history = new History();
   history.add([lock("k", 1, { waiters: [{ number: "bbb" }] })], START);
   history.add([], START + 1_000);
@@ -94,7 +94,7 @@ test("what was longer ago than an hour is forgotten", (t) => {
   t.deepEqual(history.line("k"), []);
 });
 
-test("of very many locks and holds it keeps those that were waited for, and the last ones", (t) => {
+test("the history keeps contended locks and the latest holds if there are very many", (t) => {
   const history = new History();
   const contended = lock("contended", 1, { waiters: [{ number: "bbb" }] });
   history.add([contended], START);

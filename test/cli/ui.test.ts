@@ -7,7 +7,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 import { Programs } from "./programs";
 
-// What `ui` answers, and to whom.
+// The answers of the server of `ui`, and who may get them.
 
 let server: RedisServer;
 let admin: Redis;
@@ -49,7 +49,7 @@ async function openPage(...args: readonly string[]): Promise<Page> {
   return { port: Number(port), token };
 }
 
-/** As a browser asks that has the page open, unless said otherwise. */
+/** Sends a request like a browser that has the page open. */
 async function ask(
   path: string,
   headers: Readonly<Record<string, string>> = {},
@@ -86,29 +86,32 @@ async function post<Reply>(path: string, body: object): Promise<Reply> {
 }
 
 const hold = (key: string, id: string): Promise<unknown> => admin.set(key, id.repeat(32), "PX", 60_000);
-const seen = (key: string): Promise<void> =>
+const waitForKey = (key: string): Promise<void> =>
   until(async () => (await stateOf()).locks.some((lock) => lock.key === key));
 
-test.serial("the page is served with its script and style, and lets nothing in from elsewhere", async (t) => {
-  for (const [path, type] of [
-    ["/", "text/html"],
-    ["/page.js", "text/javascript"],
-    ["/style.css", "text/css"],
-    ["/icon.svg", "image/svg+xml"],
-  ] as const) {
-    const { status, headers, body } = await ask(path, { authorization: "" });
-    t.is(status, 200);
-    t.is(headers["content-type"], `${type}; charset=utf-8`);
-    t.regex(String(headers["content-security-policy"]), /default-src 'none'.*frame-ancestors 'none'/);
-    t.is(headers["x-content-type-options"], "nosniff");
-    t.false(body.includes(page.token));
-  }
-  t.is((await ask("/../package.json")).status, 404);
-});
+test.serial(
+  "ui serves the page, its script, style, and icon under a strict content security policy",
+  async (t) => {
+    for (const [path, type] of [
+      ["/", "text/html"],
+      ["/page.js", "text/javascript"],
+      ["/style.css", "text/css"],
+      ["/icon.svg", "image/svg+xml"],
+    ] as const) {
+      const { status, headers, body } = await ask(path, { authorization: "" });
+      t.is(status, 200);
+      t.is(headers["content-type"], `${type}; charset=utf-8`);
+      t.regex(String(headers["content-security-policy"]), /default-src 'none'.*frame-ancestors 'none'/);
+      t.is(headers["x-content-type-options"], "nosniff");
+      t.false(body.includes(page.token));
+    }
+    t.is((await ask("/../package.json")).status, 404);
+  },
+);
 
-test.serial("who does not know the token learns nothing of locks, and changes none", async (t) => {
+test.serial("a request without the right token reads no locks and releases none", async (t) => {
   await hold("LOCK_pay", "a");
-  await seen("LOCK_pay");
+  await waitForKey("LOCK_pay");
   for (const authorization of [
     "",
     "Bearer ",
@@ -129,7 +132,7 @@ test.serial("who does not know the token learns nothing of locks, and changes no
   t.is(await admin.get("LOCK_pay"), "a".repeat(32));
 });
 
-test.serial("a page elsewhere is refused, though it knew the token", async (t) => {
+test.serial("ui rejects a request from another host or origin, even with the token", async (t) => {
   const own = `127.0.0.1:${page.port}`;
   const refused: Readonly<Record<string, string>>[] = [
     { host: "evil.example" },
@@ -156,12 +159,12 @@ test.serial("a page elsewhere is refused, though it knew the token", async (t) =
     t.is((await ask("/state", headers)).status, 200, JSON.stringify(headers));
 });
 
-test.serial("only this machine reaches it", async (t) => {
-  // Each address of 127.0.0.0/8 is this machine: one that listens on all addresses would answer here, too.
+test.serial("ui listens only on 127.0.0.1", async (t) => {
+  // 127.0.0.2 is this machine, too. A server that listens on all addresses would answer there.
   await t.throwsAsync(ask("/", {}, undefined, "127.0.0.2"), { code: "ECONNREFUSED" });
 });
 
-test.serial("what is asked wrongly is told", async (t) => {
+test.serial("ui answers invalid requests with 400 or 404", async (t) => {
   t.is((await ask("/other")).status, 404);
   t.is((await ask("/release")).status, 404);
   t.is((await ask("/release", {}, "{}")).status, 400);
@@ -173,7 +176,7 @@ test.serial("what is asked wrongly is told", async (t) => {
 });
 
 test.serial(
-  "it tells who holds and who waits, the cost of a look, and of one lock who was there when",
+  "ui reports holders and waiters, the number of commands, and the history of one lock",
   async (t) => {
     const holder = await programs.program('await take("OrderService.pay", "pay", 1);');
     const waiter = await programs.program('void take("OrderService.pay", "pay", 1);');
@@ -212,7 +215,7 @@ test.serial(
 );
 
 test.serial(
-  "locks are found by a part of their name, and of very many the most contended are told",
+  "ui shows the 200 most contended of 300 locks, and finds a lock by a part of its key",
   async (t) => {
     const pipeline = admin.pipeline();
     for (let index = 0; index < 300; index += 1)
@@ -229,7 +232,7 @@ test.serial(
   },
 );
 
-test.serial("a lock is revoked, and freed at once, only by the answer to what was asked", async (t) => {
+test.serial("ui revokes or frees a lock only after a confirmation, which works once", async (t) => {
   await programs.program('await obtain(lockKey("pay", 1));');
   const held = await admin.get("LOCK_pay_1");
   const asked = await post<Question>("/release", { key: "LOCK_pay_1", now: false });
@@ -250,7 +253,7 @@ test.serial("a lock is revoked, and freed at once, only by the answer to what wa
   });
 });
 
-test.serial("an answer is good for those who were shown, and for nobody who came after them", async (t) => {
+test.serial("a confirmation changes nothing if another holder has the lock by then", async (t) => {
   await hold("LOCK_pay", "a");
   const { confirmation } = await post<Question>("/release", { key: "LOCK_pay", now: true });
   await hold("LOCK_pay", "b");
@@ -259,19 +262,22 @@ test.serial("an answer is good for those who were shown, and for nobody who came
   t.is(await admin.get("LOCK_pay"), "b".repeat(32));
 });
 
-test.serial("while the server cannot be looked at, that is told, and what was seen stays", async (t) => {
-  const other = await startRedis();
-  page = await openPage("--redis", other.url.replace("redis://", "redis://:secret@"));
-  await other.client().set("LOCK_pay", "a".repeat(32), "PX", 60_000);
-  await seen("LOCK_pay");
-  await other.stop();
-  await until(async () => (await stateOf()).trouble !== undefined);
-  const state = await stateOf();
-  t.is(state.locks[0]?.key, "LOCK_pay");
-  t.false(JSON.stringify(state).includes("secret"));
-});
+test.serial(
+  "ui reports an unreachable server without its password, and keeps the last locks that it saw",
+  async (t) => {
+    const other = await startRedis();
+    page = await openPage("--redis", other.url.replace("redis://", "redis://:secret@"));
+    await other.client().set("LOCK_pay", "a".repeat(32), "PX", 60_000);
+    await waitForKey("LOCK_pay");
+    await other.stop();
+    await until(async () => (await stateOf()).trouble !== undefined);
+    const state = await stateOf();
+    t.is(state.locks[0]?.key, "LOCK_pay");
+    t.false(JSON.stringify(state).includes("secret"));
+  },
+);
 
-test.serial("a port that is taken, or is none, is told", async (t) => {
+test.serial("ui exits with 2 if its port is in use or is not a port", async (t) => {
   const taken = await programs.lockweave(["ui", "--port", String(page.port)]);
   t.is(taken.code, 2);
   t.regex(taken.stderr, /^lockweave: The page cannot be served: .*EADDRINUSE/);

@@ -10,22 +10,22 @@ import { makeProject, PACKAGE, PLUGIN, tsconfig, type Files } from "../hosts/pro
 import { Watch } from "../hosts/watch";
 import { deferred } from "../support/deferred";
 
-// When a check that watches looks again, and what it says. One after the other: there is one stdout.
+// When `check --watch` checks again, and what it prints. The tests run serially because they share one stdout.
 
-/** Timers ring in their order: one that was set before this, to let an editor finish, has rung. */
+/** Longer than the watcher's delay after a change, so that a timer of the watcher has fired before this one. */
 const AFTER_SETTLING_MS = 60;
 
 interface Watched {
   readonly path: (file: string) => string;
-  /** What was said since it was asked last. */
+  /** Returns the output since the last call. */
   readonly said: () => string;
-  /** How often the sources have been looked at. */
+  /** The number of checks so far. */
   readonly runs: () => number;
-  /** Resolves when they have been looked at so often. */
+  /** Resolves after that many checks. */
   readonly ran: (count: number) => Promise<void>;
 }
 
-/** @param look told which run it is, from 1; without sources, nothing is watched any more */
+/** @param look the check, with its number from 1. The watch ends if it returns no sources. */
 async function watching(
   t: ExecutionContext,
   look: (run: number, path: (file: string) => string) => Run,
@@ -35,12 +35,12 @@ async function watching(
   const path = (file: string): string => join(dir, file);
   for (const [file, text] of Object.entries(files)) {
     writeFileSync(path(file), text);
-    // Long ago: a file of this very millisecond might have changed since it was looked at, and would be looked at again.
+    // The watcher would check a file again that is as new as the check itself.
     utimesSync(path(file), new Date(0), new Date(0));
   }
   const { write } = process.stdout;
-  const told: string[] = [];
-  process.stdout.write = (text: string | Uint8Array): boolean => told.push(String(text)) > 0;
+  const printed: string[] = [];
+  process.stdout.write = (text: string | Uint8Array): boolean => printed.push(String(text)) > 0;
   let isOver = false;
   let runs = 0;
   let next = deferred();
@@ -66,11 +66,11 @@ async function watching(
     await rm(dir, { recursive: true });
   });
   watchSources(runOnce);
-  return { path, said: () => told.splice(0).join(""), runs: () => runs, ran };
+  return { path, said: () => printed.splice(0).join(""), runs: () => runs, ran };
 }
 
-/** Changes a file, and waits until whoever has watched before has been told, and has answered. */
-async function seen(file: string, dir: string, change: () => void): Promise<void> {
+/** Changes a file, and waits until each earlier watcher has received the event and reacted. */
+async function makeChange(file: string, dir: string, change: () => void): Promise<void> {
   const watcher = watch(dir);
   change();
   for (;;) {
@@ -84,7 +84,7 @@ async function seen(file: string, dir: string, change: () => void): Promise<void
 const TIME = String.raw`\d{1,2}:\d\d:\d\d [AP]M`;
 
 test.serial(
-  "it says in the compiler's own words that it begins, that it is done, and that it begins again",
+  "check --watch prints its start, its result, and its restart in the compiler's words",
   async (t) => {
     const errors = [0, 1, 2];
     const { path, said, ran } = await watching(
@@ -112,39 +112,39 @@ test.serial(
 );
 
 for (const [what, file, looks] of [
-  ["a source with any name", "tsconfig.json", true],
+  ["a watched source with any name", "tsconfig.json", true],
   ["a new file that may be a source", "new.ts", true],
   ["a new module with types and markup", "new.mtsx", true],
   ["a new CommonJS module", "new.cts", true],
   ["declarations that the build writes", "a.d.ts", false],
   ["JavaScript that the build writes", "a.js", false],
-  ["what only begins like a source", "a.ts.map", false],
+  ["a file whose name only begins like a source", "a.ts.map", false],
 ] as const) {
-  test.serial(`a change of ${what} makes it look ${looks ? "again" : "no more"}`, async (t) => {
+  test.serial(`a change of ${what} ${looks ? "starts" : "does not start"} another check`, async (t) => {
     const { path, runs, ran } = await watching(
       t,
       (_, at) => ({ errors: 0, sources: [at("a.ts"), at("tsconfig.json")] }),
       { "a.ts": "", "tsconfig.json": "" },
     );
-    await seen(file, path("."), () => writeFileSync(path(file), "{}"));
+    await makeChange(file, path("."), () => writeFileSync(path(file), "{}"));
     if (looks) await ran(2);
     t.is(runs(), looks ? 2 : 1);
   });
 }
 
-test.serial("files that are saved together are looked at once", async (t) => {
+test.serial("two files that are saved together start one check", async (t) => {
   const { path, runs } = await watching(t, (_, at) => ({ errors: 0, sources: [at("a.ts"), at("b.ts")] }), {
     "a.ts": "",
     "b.ts": "",
   });
-  await seen("b.ts", path("."), () => {
+  await makeChange("b.ts", path("."), () => {
     for (const file of ["a.ts", "b.ts"]) writeFileSync(path(file), "1");
   });
   t.is(runs(), 2);
 });
 
 test.serial(
-  "a source that changes while it is looked at is looked at again, though nobody watched yet",
+  "a source that changes during the first check, before the watch begins, is checked again",
   async (t) => {
     const later = new Date(Date.now() + 3_600_000);
     const { runs, ran } = await watching(
@@ -162,7 +162,7 @@ test.serial(
   },
 );
 
-test.serial("a source that is gone is waited for", async (t) => {
+test.serial("a missing source starts another check when it appears", async (t) => {
   const { path, runs } = await watching(
     t,
     (_, at) => {
@@ -173,11 +173,11 @@ test.serial("a source that is gone is waited for", async (t) => {
   );
   await timer(AFTER_SETTLING_MS);
   t.is(runs(), 1);
-  await seen("a.ts", path("."), () => writeFileSync(path("a.ts"), ""));
+  await makeChange("a.ts", path("."), () => writeFileSync(path("a.ts"), ""));
   t.true(runs() > 1);
 });
 
-test.serial("a directory is watched once, and no longer than it has sources", async (t) => {
+test.serial("a directory has one watcher, and only as long as it has sources", async (t) => {
   const watched = (): number =>
     process.getActiveResourcesInfo().filter((resource) => resource === "FSEventWrap").length;
   const other = await realpath(await mkdtemp(join(tmpdir(), "watched-")));
@@ -215,11 +215,11 @@ test.serial("a directory that has a source again is watched again", async (t) =>
   t.pass();
 });
 
-// ---- what a check that watches looks at --------------------------------------------------------------------
+// ---- what `check --watch` watches --------------------------------------------------------------------------
 
 const CHECK = [join(PACKAGE, "dist/transformer/cli/main.js"), "check", "--watch"];
 
-test.serial("while a configuration is broken, all that it was made of is watched", async (t) => {
+test.serial("check --watch watches all former sources while the tsconfig.json is broken", async (t) => {
   const project = await makeProject({
     "tsconfig.json": '{ "extends": "./config/base.json", "include": ["src"] }',
     "config/base.json": tsconfig({}, {}),
@@ -236,9 +236,9 @@ test.serial("while a configuration is broken, all that it was made of is watched
 
 for (const [what, args, file, text] of [
   ["that is broken from the start", [], "tsconfig.json", "{"],
-  ["that is named, and is not there", ["-p", "config/build.json"], "config/build.json", undefined],
+  ["that -p names and that does not exist", ["-p", "config/build.json"], "config/build.json", undefined],
 ] as const) {
-  test.serial(`a configuration ${what} is waited for`, async (t) => {
+  test.serial(`check --watch waits for a tsconfig ${what}`, async (t) => {
     const project = await makeProject({
       "config/other.json": "{}",
       "src/a.ts": "export {};\n",
@@ -249,12 +249,12 @@ for (const [what, args, file, text] of [
     t.regex(await checking.build(), /\nerror TS901401: .*\n.*Found 1 error\./);
     await project.write({ [file]: tsconfig({ rootDir: undefined }, { files: [project.path("src/a.ts")] }) });
     let said = await checking.build();
-    while (said.includes("TS901401")) said = await checking.build(); // It may be seen before all of it is written.
+    while (said.includes("TS901401")) said = await checking.build(); // The watcher may see a partly written file.
     t.regex(said, /Found 0 errors\./);
   });
 }
 
-test.serial("what is wrong with the plugin's entry stands at the beginning of tsconfig.json", async (t) => {
+test.serial("check --watch reports an error in the plugin entry at the start of tsconfig.json", async (t) => {
   const plugins = [{ ...PLUGIN, defaults: { lockTme: 1 } }];
   const project = await makeProject(
     { "src/a.ts": "/** @redisLock businessFlag=a */\nexport async function a() {}\n" },
@@ -268,7 +268,7 @@ test.serial("what is wrong with the plugin's entry stands at the beginning of ts
   );
 });
 
-test.serial("tags in the TypeScript that a linked package hands out are told at the import", async (t) => {
+test.serial("check --watch reports tags in the TypeScript of a linked package at the import", async (t) => {
   const project = await makeProject({
     "packages/shop/package.json": '{ "name": "shop", "type": "module", "exports": "./index.ts" }',
     "packages/shop/index.ts": "/** @redisLock businessFlag=pay */\nexport async function pay() {}\n",

@@ -29,7 +29,7 @@ test.afterEach.always(() => rmSync(dir, { recursive: true }));
 
 const path = (name: string): string => join(dir, "project", name);
 
-test.serial("a file is replaced as a whole, and its mode stays", (t) => {
+test.serial("a write replaces the whole file, and keeps its mode", (t) => {
   writeFileSync(path("a"), "before");
   for (const mode of [0o600, 0o755, 0o444]) {
     chmodSync(path("a"), mode);
@@ -38,24 +38,24 @@ test.serial("a file is replaced as a whole, and its mode stays", (t) => {
       { path: "a", before: readFileSync(path("a"), "utf8"), after: `${mode}` },
     ]);
     t.is(statSync(path("a")).mode & 0o7777, mode);
-    t.not(statSync(path("a")).ino, ino); // Whoever has the old file open reads it to its end.
+    t.not(statSync(path("a")).ino, ino); // A reader that has the old file open can read it to its end.
     t.is(readFileSync(path("a"), "utf8"), `${mode}`);
   }
   t.deepEqual(readdirSync(join(dir, "project")), ["a"]);
 });
 
-test.serial("a new file comes with its directory", (t) => {
+test.serial("a write creates the directory of a new file", (t) => {
   writeFiles(join(dir, "project"), [{ path: "b/c", before: undefined, after: "new" }]);
   t.is(readFileSync(path("b/c"), "utf8"), "new");
 });
 
-test.serial("a mark of the byte order stays", (t) => {
+test.serial("a write keeps the byte order mark", (t) => {
   writeFileSync(path("a"), "\uFEFFbefore");
   writeFiles(join(dir, "project"), [{ path: "a", before: "before", after: "after" }]);
   t.is(readFileSync(path("a"), "utf8"), "\uFEFFafter");
 });
 
-test.serial("a link within the project is followed, and stays a link", (t) => {
+test.serial("a write follows a symbolic link within the project, and keeps the link", (t) => {
   writeFileSync(path("a"), "before");
   symlinkSync("a", path("link"));
   writeFiles(join(dir, "project"), [{ path: "link", before: "before", after: "after" }]);
@@ -63,7 +63,7 @@ test.serial("a link within the project is followed, and stays a link", (t) => {
   t.is(readFileSync(path("a"), "utf8"), "after");
 });
 
-test.serial("no link is followed out of the project, and then nothing is written", (t) => {
+test.serial("a symbolic link out of the project is an error, and no file is written", (t) => {
   writeFileSync(join(dir, "outside"), "before");
   mkdirSync(join(dir, "others"));
   writeFileSync(path("a"), "before");
@@ -88,7 +88,7 @@ test.serial("no link is followed out of the project, and then nothing is written
   t.deepEqual(readdirSync(join(dir, "project")).toSorted(), ["a", "dangling", "directory", "file"]);
 });
 
-test.serial("a project may be reached by a link, and have sources beside it", (t) => {
+test.serial("a project may be opened through a symbolic link, and have sources beside it", (t) => {
   writeFileSync(path("a"), "before");
   writeFileSync(join(dir, "beside"), "before");
   symlinkSync("project", join(dir, "link"));
@@ -101,7 +101,7 @@ test.serial("a project may be reached by a link, and have sources beside it", (t
   t.is(readFileSync(join(dir, "beside"), "utf8"), "after");
 });
 
-test.serial("a file that has changed since it was read stays as it is", (t) => {
+test.serial("no file is written if one has changed since it was read", (t) => {
   writeFileSync(path("a"), "edited");
   writeFileSync(path("b"), "before");
   const changes = [
@@ -116,7 +116,7 @@ test.serial("a file that has changed since it was read stays as it is", (t) => {
   t.deepEqual(readdirSync(join(dir, "project")).toSorted(), ["a", "b"]);
 });
 
-test.serial("if one file cannot be written, none is", (t) => {
+test.serial("no file is written if one of them cannot be written", (t) => {
   writeFileSync(path("a"), "before");
   writeFileSync(path("no-directory"), "");
   const changes = [

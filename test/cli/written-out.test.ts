@@ -5,7 +5,7 @@ import type { Compiler } from "../../transformer/hosts/ts-patch/compiler";
 import { weave } from "../../transformer/weave/weave";
 import { fixtures } from "../hosts/fixtures";
 
-/** All that is no comment and no space between. */
+/** The tokens of a text, without comments and white space. */
 function tokens(fileName: string, text: string): string[] {
   const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
   const found: string[] = [];
@@ -21,7 +21,7 @@ for (const { name, input, text } of fixtures) {
   const fileName = `/${input}`;
   const woven = weave(fileName, text, { ts, module: "esm" });
   if (woven === undefined || woven.diagnostics.length > 0) continue;
-  test(`written out, ${name} says what it says when it is woven, and another weave finds nothing to do`, (t) => {
+  test(`the ejected code of ${name} has the tokens of the woven code, and weaving it again changes nothing`, (t) => {
     const source = { fileName, text, woven };
     const compiler = ts as unknown as Compiler;
     t.deepEqual(tokens(fileName, wovenText(compiler, source)), tokens(fileName, woven.code));

@@ -6,12 +6,12 @@ import { VirtualClock } from "../support/virtual-clock";
 
 const SECOND = 1_000;
 
-/** Notes what it is told. */
+/** Records its outcome. */
 class Noting implements Command<string> {
   timeoutMs = 0;
   dueAt = NEVER_DUE;
   readonly name: string;
-  readonly told: string[] = [];
+  readonly outcomes: string[] = [];
 
   constructor(name: string) {
     this.name = name;
@@ -28,23 +28,23 @@ class Noting implements Command<string> {
 
   onReply(reply: string): void {
     if (reply === "fault") throw new Error("a fault");
-    this.told.push(`heard ${reply}`);
+    this.outcomes.push(`heard ${reply}`);
   }
 
   onFailure(error: unknown): void {
-    this.told.push(`failed ${error instanceof NoReplyError ? "for want of a reply" : String(error)}`);
+    this.outcomes.push(`failed ${error instanceof NoReplyError ? "for want of a reply" : String(error)}`);
   }
 
   onLateReply(reply: string): void {
-    this.told.push(`heard late ${reply}`);
+    this.outcomes.push(`heard late ${reply}`);
   }
 }
 
 interface Bench {
   readonly clock: VirtualClock;
-  /** Sends so many in one turn. */
+  /** Sends `count` commands in one turn. */
   send(count: number, mostMs?: number): Noting[];
-  /** How many went together each time, and how each is answered. */
+  /** The commands of each batch, and the answer to it. */
   readonly together: { readonly names: readonly string[]; readonly answer: Deferred<(string | Error)[]> }[];
 }
 
@@ -67,20 +67,20 @@ function bench(): Bench {
   };
 }
 
-const told = (commands: readonly Noting[]): string[][] => commands.map((command) => command.told);
+const outcomes = (commands: readonly Noting[]): string[][] => commands.map((command) => command.outcomes);
 
-test("what is alone in its turn is sent by itself", async (t) => {
+test("sends a command that is alone in its turn without a batch", async (t) => {
   const { clock, send, together } = bench();
   const first = send(1);
   await clock.settle();
   const second = send(1);
   await clock.settle();
-  t.deepEqual([...told(first), ...told(second)], [["heard 0 alone"], ["heard 0 alone"]]);
+  t.deepEqual([...outcomes(first), ...outcomes(second)], [["heard 0 alone"], ["heard 0 alone"]]);
   t.deepEqual(together, []);
   t.is(clock.pendingTimers, 0);
 });
 
-test("of those sent together each hears its own reply, or its own error", async (t) => {
+test("each command in a batch receives its own reply or its own error", async (t) => {
   const { clock, send, together } = bench();
   const commands = send(3);
   await clock.settle();
@@ -90,11 +90,11 @@ test("of those sent together each hears its own reply, or its own error", async 
   );
   together[0]?.answer.resolve(["yes", new Error("no"), "maybe"]);
   await clock.settle();
-  t.deepEqual(told(commands), [["heard yes"], ["failed Error: no"], ["heard maybe"]]);
+  t.deepEqual(outcomes(commands), [["heard yes"], ["failed Error: no"], ["heard maybe"]]);
   t.is(clock.pendingTimers, 0);
 });
 
-test("more than go together go in several, and one that is left over by itself", async (t) => {
+test("splits commands above the batch limit into several batches, and sends a single leftover by itself", async (t) => {
   const { clock, send, together } = bench();
   const commands = send(32 + 2 * MOST_AT_ONCE + 1);
   await clock.settle();
@@ -102,10 +102,10 @@ test("more than go together go in several, and one that is left over by itself",
     together.map(({ names }) => names.length),
     [32, MOST_AT_ONCE, MOST_AT_ONCE],
   );
-  t.deepEqual(commands.at(-1)?.told, [`heard ${commands.length - 1} alone`]);
+  t.deepEqual(commands.at(-1)?.outcomes, [`heard ${commands.length - 1} alone`]);
 });
 
-test("of many the first are sent at once where the store has nothing to do, and the others as they meet", async (t) => {
+test("sends a full first batch immediately if the store is idle, and the rest at the end of the turn", async (t) => {
   const { clock, send, together } = bench();
   const sizes = (): number[] => together.map(({ names }) => names.length);
   send(31);
@@ -113,53 +113,59 @@ test("of many the first are sent at once where the store has nothing to do, and 
   await clock.settle();
   t.deepEqual(sizes(), [31]);
   send(40);
-  t.deepEqual(sizes(), [31], "it is at work");
+  t.deepEqual(sizes(), [31], "the store is busy");
   await clock.settle();
   t.deepEqual(sizes(), [31, 40]);
   for (const { answer } of together) answer.reject(new Error("connection refused"));
   await clock.settle();
   const commands = send(40);
-  t.deepEqual(sizes(), [31, 40, 32], "it is not at work any more");
+  t.deepEqual(sizes(), [31, 40, 32], "the store is idle again");
   await clock.settle();
   t.deepEqual(sizes(), [31, 40, 32, 8]);
   together[2]?.answer.resolve(Array.from({ length: 32 }, () => "yes"));
   together[3]?.answer.resolve(Array.from({ length: 8 }, () => "no"));
   await clock.settle();
   t.deepEqual(
-    told(commands),
+    outcomes(commands),
     commands.map((_, nth) => [nth < 32 ? "heard yes" : "heard no"]),
   );
 });
 
-test("an error of all is the error of each", async (t) => {
+test("each command in a batch fails with the error of the batch", async (t) => {
   const { clock, send, together } = bench();
   const commands = send(2);
   await clock.settle();
   together[0]?.answer.reject(new Error("connection refused"));
   await clock.settle();
-  t.deepEqual(told(commands), [["failed Error: connection refused"], ["failed Error: connection refused"]]);
+  t.deepEqual(outcomes(commands), [
+    ["failed Error: connection refused"],
+    ["failed Error: connection refused"],
+  ]);
 });
 
-test("a store that sends too few replies fails those that have none", async (t) => {
+test("a command fails if the store sends too few replies and none for it", async (t) => {
   const { clock, send, together } = bench();
   const commands = send(2);
   await clock.settle();
   together[0]?.answer.resolve(["yes"]);
   await clock.settle();
-  t.deepEqual(told(commands), [["heard yes"], ["failed Error: the store sent fewer replies than expected"]]);
+  t.deepEqual(outcomes(commands), [
+    ["heard yes"],
+    ["failed Error: the store sent fewer replies than expected"],
+  ]);
 });
 
-test("each of those sent together has its own time-out, and hears a late reply as late", async (t) => {
+test("each command in a batch has its own timeout, and handles a later reply as late", async (t) => {
   const { clock, send, together } = bench();
   const hasty = send(1, 200);
   const patient = send(1);
   await clock.advance(199);
-  t.deepEqual(told(hasty), [[]]);
+  t.deepEqual(outcomes(hasty), [[]]);
   await clock.advance(1);
-  t.deepEqual(told(hasty), [["failed for want of a reply"]]);
+  t.deepEqual(outcomes(hasty), [["failed for want of a reply"]]);
   together[0]?.answer.resolve(["yes", "yes"]);
   await clock.settle();
-  t.deepEqual(told(hasty), [["failed for want of a reply", "heard late yes"]]);
-  t.deepEqual(told(patient), [["heard yes"]]);
+  t.deepEqual(outcomes(hasty), [["failed for want of a reply", "heard late yes"]]);
+  t.deepEqual(outcomes(patient), [["heard yes"]]);
   t.is(clock.pendingTimers, 0);
 });

@@ -6,14 +6,14 @@ import { ProcessClock } from "../simulation/process-clock";
 
 const SECOND = 1_000;
 
-/** A process whose time can stand still, in a world whose time goes on. */
+/** A process that can be suspended, in a world whose clock keeps running. */
 function stallable(): { readonly world: VirtualClock; readonly clock: ProcessClock } {
   const world = new VirtualClock();
   return { world, clock: new ProcessClock(world, { rate: 1, startsAt: 1, bootStepMs: 0 }) };
 }
 
 for (const first of ["timer", "network"] as const) {
-  test(`a reply that came while the process stood still is read before its time-out counts (${first} first)`, async (t) => {
+  test(`a reply that arrived while the process was suspended counts before its timeout (${first} first)`, async (t) => {
     const { world, clock } = stallable();
     const inFlight = new InFlight(clock, SECOND);
     const reply = deferred<string>();
@@ -29,7 +29,7 @@ for (const first of ["timer", "network"] as const) {
   });
 }
 
-test("a command without a reply is overdue as soon as the process has read what came", async (t) => {
+test("a command without a reply times out once the resumed process has read its input", async (t) => {
   const { world, clock } = stallable();
   const inFlight = new InFlight(clock, SECOND);
   const silent = t.throwsAsync(
@@ -44,13 +44,13 @@ test("a command without a reply is overdue as soon as the process has read what 
   later.catch(() => {});
   await world.settle();
   await silent;
-  t.is(inFlight.size, 1, "what was asked for since has its own time");
+  t.is(inFlight.size, 1, "a later command has its own timeout");
 });
 
-test("settled() resolves when the last that is in flight has its reply, its error or its time-out", async (t) => {
+test("settled() resolves when the last command in flight has its reply, error, or timeout", async (t) => {
   const clock = new VirtualClock();
   const inFlight = new InFlight(clock, SECOND);
-  await inFlight.settled(); // Nothing is.
+  await inFlight.settled(); // Nothing is in flight.
   const reply = deferred<string>();
   const failure = deferred<string>();
   const asked = inFlight.ask(() => reply.promise, String);
@@ -82,11 +82,11 @@ test("settled() resolves when the last that is in flight has its reply, its erro
   t.is(clock.pendingTimers, 0);
 });
 
-test("who is alone is sent in the next promise job, and not kept waiting for a tick", async (t) => {
+test("sends a single command in the next promise job, without waiting for a tick", async (t) => {
   const clock = new VirtualClock();
   const batch = new Batch<Command<string>, string>(new InFlight(clock, SECOND), () => t.fail());
   let isSent = false;
-  await Promise.resolve(); // From here on it is a promise job, as one that a reply has woken: ticks come when no other is left.
+  await Promise.resolve(); // The rest runs in a promise job, as after a reply. Ticks run only after all promise jobs.
   batch.send(
     {
       timeoutMs: 0,

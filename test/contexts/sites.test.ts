@@ -2,7 +2,7 @@ import test from "ava";
 import { sitesIn, sitesInRuntime } from "./sites";
 
 // A timer, a tick, or a handler may serve several callers. It must not run in the async context of one of them. So each
-// place in the runtime that lets something run later uses the root context, or stands in this list with a reason.
+// place in the runtime that runs a callback later uses the root context, or is listed here with a reason.
 
 interface Exception {
   readonly file: string;
@@ -10,8 +10,7 @@ interface Exception {
   readonly reason: string;
 }
 
-const PASSED_ON =
-  "The local queues wrap each handler of their listener in `rooted()`, and it is passed on to them.";
+const PASSED_ON = "The handler comes from the local queues, which wrap each of their handlers in `rooted()`.";
 const ENDS_ROOTED = "It does nothing but call `end`, which is wrapped in `rooted()`.";
 const RECORDS = "It records the event for a test and calls nothing of a caller.";
 
@@ -93,9 +92,9 @@ test("each timer, tick, and handler of the runtime uses the root context or is l
   const unrooted = places.filter(({ isRooted }) => !isRooted).map(placeOf);
   const listed = EXCEPTIONS.map(placeOf);
   const unlisted = unrooted.filter((place) => !listed.includes(place));
-  t.deepEqual(unlisted, [], "these use the root context, or are listed with a reason");
+  t.deepEqual(unlisted, [], "each site must use the root context or be listed with a reason");
   const gone = listed.filter((place) => !unrooted.includes(place));
-  t.deepEqual(gone, [], "these are listed, and are no longer in the code");
+  t.deepEqual(gone, [], "these listed sites are no longer in the code");
   t.true(EXCEPTIONS.every(({ reason }) => reason.endsWith(".")));
 });
 
@@ -115,12 +114,12 @@ test("the finder reads the files that are known to have timers, ticks, and handl
   }
 });
 
-/** What the finder says of each place in a source: whether it is rooted. */
+/** Returns for each site in the source whether the finder considers it rooted. */
 function found(text: string): boolean[] {
   return sitesIn("small.ts", text).map(({ isRooted }) => isRooted);
 }
 
-test("the finder finds each way to let something run later", (t) => {
+test("the finder finds each way to run a callback later", (t) => {
   for (const source of [
     "setTimeout(look, 100);",
     "globalThis.setTimeout(() => look(), 100);",
@@ -143,7 +142,7 @@ test("the finder finds each way to let something run later", (t) => {
   }
 });
 
-test("the finder knows what runs in the root context", (t) => {
+test("the finder recognizes callbacks that run in the root context", (t) => {
   for (const source of [
     "inRoot(() => setTimeout(look, 100));",
     "inRoot(() => { for (const one of all) process.nextTick(one); });",
@@ -159,7 +158,7 @@ test("the finder knows what runs in the root context", (t) => {
   }
 });
 
-test("the finder knows callbacks that are wrapped in rooted()", (t) => {
+test("the finder recognizes callbacks that are wrapped in rooted()", (t) => {
   t.deepEqual(found('client.on("ready", rooted(look));'), [true, true]);
   t.deepEqual(found('const onReady = rooted(look); client.on("ready", onReady);'), [true, true]);
   t.deepEqual(found("store.listen({ onHint: rooted(look), onWarning() {} });"), [true, true]);
@@ -167,10 +166,10 @@ test("the finder knows callbacks that are wrapped in rooted()", (t) => {
   t.deepEqual(found("store.listen({ onHint: rooted(look), onWarning: warn });"), [true, false, true]);
 });
 
-test("the finder does not take what runs after a call in the root context for a part of it", (t) => {
+test("the finder does not count code after a call of inRoot() as a part of it", (t) => {
   t.deepEqual(found("inRoot(look); setTimeout(look, 100);"), [false]);
 });
 
-test("the finder passes over what gets no callback", (t) => {
+test("the finder ignores calls that get no callback", (t) => {
   t.deepEqual(found("subscriber.subscribe(name); clearTimeout(timer); queue.listen(listener);"), []);
 });

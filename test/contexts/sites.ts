@@ -4,7 +4,7 @@ import ts from "typescript";
 
 const RUNTIME = join(__dirname, "../../runtime");
 
-/** Functions that run a callback later, in the async context of their caller or of whoever emits the event. */
+/** Functions that run a callback later, in the async context of their caller or of the event's emitter. */
 const BARE: ReadonlySet<string> = new Set([
   "setTimeout",
   "setInterval",
@@ -33,7 +33,7 @@ const ROOTED: ReadonlySet<string> = new Set([
   "onAbort",
 ]);
 
-/** A place in the runtime that lets something run later. */
+/** A place in the runtime that runs a callback later. */
 export interface Site {
   /** Relative to `runtime/`. */
   readonly file: string;
@@ -43,7 +43,7 @@ export interface Site {
   readonly isRooted: boolean;
 }
 
-/** Returns all such places in the runtime. The contract suite for stores is left out, because it runs in tests only. */
+/** Returns all sites in the runtime. Skips the contract suite for stores, because it runs only in tests. */
 export function sitesInRuntime(): Site[] {
   return readdirSync(RUNTIME, { recursive: true, encoding: "utf8" })
     .map((file) => file.replaceAll("\\", "/"))

@@ -9,14 +9,13 @@ import { tagAll } from "./tag-all";
 
 // npm run corpus [-- package ...]
 //
-// Packages of others that ship their TypeScript sources: every function that can be locked gets a tag, and
-// the whole is woven. Nothing may be refused, no error may come up that was not there before, and what the
-// package says of its types must stay the same to the byte.
+// Weaves third-party packages that ship their TypeScript sources, with a tag on every function that can be locked. The
+// weave must accept everything and add no compile error. The declarations must stay the same byte for byte.
 
-/** The parser that is published. */
+/** The published parser. */
 const parts = require(path.join(REPOSITORY, "dist/transformer/parser/typescript.js")) as Parser;
 
-/** What a tag says beyond its flag: each package is woven once with each. */
+/** Further attributes of the tags. Each package is woven once with each entry. */
 const ATTRIBUTES = ["", "reentrant=true"];
 
 interface Result {
@@ -71,7 +70,7 @@ function check({ known = [], knownAlways = [] }: Package, root: string, attribut
   for (const [file, text] of tagged) {
     const first = weave(file, text, { ts, module: "esm" });
     if (weave(file, text, { ts: parts, module: "esm" })?.code !== first?.code) {
-      complaints.push(`${path.relative(root, file)} is woven otherwise with the parser of the package`);
+      complaints.push(`${path.relative(root, file)} is woven differently with the published parser`);
     }
     sites += first?.sites.length ?? 0;
     if (first !== undefined && weave(file, first.code, { ts, module: "esm" }) !== undefined) {

@@ -8,8 +8,8 @@ import { tagAll } from "./tag-all";
 
 // npm run corpus:findings [-- package ...]
 //
-// The same packages, and services, each function that can be locked with a lock of its own: what the analysis says of them, with
-// the source lines, so that somebody can read whether it is true. Locks in all functions are far more than anybody has.
+// Analyzes the same packages and some services, with a separate lock in each function that can be locked. Prints each finding
+// with its source line, so that a person can check it. No real program has so many locks.
 
 const counts = new Map<string, number>();
 let functions = 0;

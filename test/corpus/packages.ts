@@ -4,18 +4,18 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import ts from "typescript";
 
-// Packages of others that ship their TypeScript sources.
+// Third-party packages that ship their TypeScript sources.
 
 export interface Package {
   readonly name: string;
   readonly version: string;
-  /** Where its sources are. */
+  /** The folder of its sources. */
   readonly sources: string;
-  /** What it does not install by itself, and needs to be compiled. */
+  /** Further packages that it needs to compile. */
   readonly also?: readonly string[];
-  /** Where a reentrant body is known to be checked otherwise. */
+  /** Known differences if the bodies are reentrant. A comment says why. */
   readonly known?: readonly string[];
-  /** The same of every body. */
+  /** Known differences in every round. */
   readonly knownAlways?: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export const PACKAGES: readonly Package[] = [
     name: "viem",
     version: "2.55.0",
     sources: ".",
-    // A method without a return type, whose literal is to be a template literal type by its context.
+    // A method without a return type, whose literal gets a template literal type from its context.
     known: [
       "new: account-abstraction/accounts/implementations/toSimple7702SmartAccount.ts(165,64) TS2322",
       "new: account-abstraction/accounts/implementations/toSoladySmartAccount.ts(106,3) TS2322",
@@ -43,8 +43,8 @@ export const PACKAGES: readonly Package[] = [
     name: "@libp2p/kad-dht",
     version: "16.4.5",
     sources: "src",
-    // A function without a `return` that is to be a `() => Promise<undefined>`: the compiler lets it be one by
-    // its context, which does not reach through the call of runReentrant().
+    // A function without a `return` that must be a `() => Promise<undefined>`. The compiler infers this from its context,
+    // which does not reach through the call of runReentrant().
     known: ["new: query/query-path.ts(143,70) TS2345"],
   },
   { name: "@helia/unixfs", version: "8.0.5", sources: "src" },
@@ -53,8 +53,8 @@ export const PACKAGES: readonly Package[] = [
     name: "puppeteer-core",
     version: "25.16.0",
     sources: "src",
-    // A type that is inferred from functions of another file: the compiler writes into it whatever comments of this file
-    // stand at the positions that those functions have in theirs. Without tags it does so, too, with others.
+    // A type that is inferred from functions of another file. The compiler inserts the comments of this file at the positions
+    // that those functions have in theirs. It also does so without tags, with other comments.
     knownAlways: ["injected/injected.ts: its declarations differ in line 36: "],
   },
   { name: "mongodb", version: "7.9.0", sources: "src" },
@@ -62,8 +62,8 @@ export const PACKAGES: readonly Package[] = [
     name: "@temporalio/client",
     version: "1.24.0",
     sources: "src",
-    // The same types in another order: that of a union is the order in which the compiler met its members, and a
-    // function that is an argument is looked into sooner.
+    // The same types in another order. The order of a union depends on when the compiler first visits its members, and it
+    // visits a function earlier if it is an argument.
     known: ["task-queue-client.ts: its declarations differ in line 101: "],
   },
   { name: "openai", version: "7.57.0", sources: "src" },
@@ -79,7 +79,7 @@ export const PACKAGES: readonly Package[] = [
     version: "17.6.0",
     sources: "src",
     also: ["rxjs@7.8.2", "mongodb@7.6.0", "nats@2.29.3"],
-    // A function without a return type, whose literal is to be one of two by its context.
+    // A function without a return type, whose literal gets one of two types from its context.
     known: [
       "new: plugins/storage-sqlite/sqlite-storage-instance.ts(459,66) TS2345",
       "new: plugins/storage-sqlite/sqlite-storage-instance.ts(539,66) TS2345",
@@ -93,7 +93,7 @@ export const PACKAGES: readonly Package[] = [
   },
 ];
 
-/** Services, and what services are made of: for what only their like does, controllers, queues and transactions. */
+/** Services and frameworks for services, because only they have controllers, queues, and transactions. */
 export const SERVICES: readonly Package[] = [
   { name: "@evershop/evershop", version: "2.2.1", sources: "src" },
   { name: "@loopback/rest", version: "15.0.16", sources: "src" },
@@ -126,7 +126,7 @@ export const OPTIONS: ts.CompilerOptions = {
   },
 };
 
-/** The package's sources, in a project of their own beside what they depend on. */
+/** Installs the package's sources in their own project, beside their dependencies. */
 export function install({ name, version, sources, also = [] }: Package): string {
   const project = path.join(CACHE, `${name}@${version}`.replaceAll("/", "+"));
   const root = path.join(project, "package");

@@ -36,7 +36,7 @@ export function outcomesIn(reportFile: string, format: Report, root: string): Ou
   return numbered([...READERS[format](text, root)]);
 }
 
-/** Tests of the same title get a number each, so that each of them is compared. */
+/** Numbers tests with the same title, so that each of them is compared. */
 function numbered(tests: readonly Test[]): Outcomes {
   const outcomes = new Map<string, string>();
   for (const [title, outcome] of tests) {
@@ -85,7 +85,7 @@ const READERS: Readonly<Record<Report, (text: string, root: string) => Iterable<
   },
 };
 
-/** Each test whose outcome differs, with both outcomes. */
+/** Returns each test whose outcome differs, with both outcomes. */
 export function differencesOf(control: Outcomes, woven: Outcomes): ReadonlyMap<string, string> {
   const differences = new Map<string, string>();
   for (const title of new Set([...control.keys(), ...woven.keys()])) {

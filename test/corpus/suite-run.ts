@@ -9,7 +9,7 @@ import { differencesOf, outcomesIn, type Outcomes, type Report } from "./suite-o
 import { delayAll } from "./delay-all";
 import { tagAll } from "./tag-all";
 
-/** A project of others, and how its own tests run. */
+/** A third-party project, and how to run its tests. */
 export interface Project {
   readonly name: string;
   readonly version: string;
@@ -50,12 +50,12 @@ interface Result {
 
 const CACHE = path.join(tmpdir(), "lockweave-corpus-suites");
 
-/** Each call has a key of its own, so that no call waits for another. */
+/** Each call has its own key, so that no call waits for another. */
 export const OWN_KEY = 'key="corpus:${globalThis.crypto.randomUUID()}"';
 
 const ROUNDS = [OWN_KEY, `${OWN_KEY} reentrant=true`];
 
-/** What is compared besides the tests themselves. */
+/** Entries in the results that are not tests. */
 const NO_TEST = /\((?:the file|exit code)\)$/;
 
 /** The set-up file of the tests with locks. It writes a line for each lock, which survives when a runner kills its workers. */
@@ -189,7 +189,7 @@ function compare(project: Project, folder: string, attributes: string): Result {
   };
 }
 
-/** The tests that have the same outcome if each body begins and ends as late as under a lock, but without one. */
+/** Returns the tests that have the same outcome if a delay replaces the lock. */
 function lateOnes(project: Project, folder: string, after: Outcomes): readonly string[] {
   const sources = sourcesOf(project, folder).map((file) => [file, readFileSync(file, "utf8")] as const);
   writeSources(project, folder, (file, text) => ({ text: delayAll(file, text), count: 0 }));
@@ -217,7 +217,7 @@ function sourcesOf({ sources, untagged }: Project, folder: string): readonly str
     .map((name) => path.join(folder, name));
 }
 
-/** Writes the sources anew, and returns the number of functions that were changed. */
+/** Rewrites the sources, and returns the number of changed functions. */
 function writeSources(
   project: Project,
   folder: string,

@@ -3,8 +3,8 @@ import { runSuites } from "./suite-run";
 
 // npm run corpus:suites [-- project ...]
 //
-// Projects of others that ship their own tests: every function that can be locked gets a tag, and the tests run without and with
-// locks. Each test must have the same outcome.
+// Runs the tests of third-party projects without locks, and with a tag on every function that can be locked. Each test must
+// have the same outcome.
 
 const failed = runSuites(PROJECTS, process.argv.slice(2));
 console.log(`${failed} unknown differences`);

@@ -1,6 +1,6 @@
 import ts from "typescript";
 
-/** The text with a tag before every function that can be locked, and how many there are. */
+/** Returns the text with a tag before every function that can be locked, and the number of tags. */
 export function tagAll(
   fileName: string,
   text: string,
@@ -17,8 +17,8 @@ export function tagAll(
   visit(file);
   let tagged = text;
   for (const [index, { at, isGenerator }] of [...places.entries()].toReversed()) {
-    const said = typeof attributes === "string" ? attributes : attributes(index);
-    const words = isGenerator ? said.replace(/reentrant=\w+/, "") : said;
+    const given = typeof attributes === "string" ? attributes : attributes(index);
+    const words = isGenerator ? given.replace(/reentrant=\w+/, "") : given;
     tagged = `${tagged.slice(0, at)}/** @redisLock ${words} */ ${tagged.slice(at)}`;
   }
   return { text: tagged, count: places.length };
@@ -27,7 +27,7 @@ export function tagAll(
 export type AnyFunction =
   ts.FunctionDeclaration | ts.MethodDeclaration | ts.FunctionExpression | ts.ArrowFunction;
 
-/** Tells whether a function can be locked. */
+/** Whether a function can be locked. */
 export function isLockable(node: ts.Node): node is AnyFunction {
   const isFunction =
     ts.isFunctionDeclaration(node) ||

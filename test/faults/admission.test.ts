@@ -13,8 +13,8 @@ import { freePort, startRedis, type RedisServer } from "../support/redis-server"
 import { retire } from "../support/retire";
 import { until } from "../support/until";
 
-// What the store looks at before the first lock is acquired: whether the server speaks as the connection does, has all
-// keys, and lets its user release what it acquires.
+// The store checks the server before it acquires its first lock: whether both use TLS or neither does, whether the server has
+// all keys, and whether its user may release locks.
 
 const KEY = "LOCK_admission";
 const ENDLESS = { retryTimes: 1, waitTime: "10m" } as const;
@@ -60,14 +60,14 @@ function clientOf(t: ExecutionContext, options: Pick<RedisOptions, "port" | "tls
   return client;
 }
 
-test("rediss:// on a plain port", async (t) => {
+test("a rediss:// connection to a plain port is reported as a misconfiguration", async (t) => {
   const url = `rediss://127.0.0.1:${server.port}`;
   isMisconfigured(t, await refusal(t, redisStoreAt(url)), /speaks TLS, and the server does not/);
   const client = clientOf(t, { tls: {} });
   isMisconfigured(t, await refusal(t, redisStore(client)), /speaks TLS, and the server does not/);
 });
 
-test("redis:// on a TLS port", async (t) => {
+test("a redis:// connection to a TLS port is reported as a misconfiguration", async (t) => {
   const certificate = ["-days", "1", "-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"];
   const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
   execFileSync("openssl", ["req", "-x509", ...kind, ...certificate], { cwd: dir, stdio: "ignore" });
@@ -80,7 +80,7 @@ test("redis:// on a TLS port", async (t) => {
   isMisconfigured(t, await refusal(t, redisStore(clientOf(t, { port }))), /Fix: write rediss:/);
 });
 
-test("a Redis that has as many clients as it may: it is tried again, and then named", async (t) => {
+test("a Redis that has reached maxclients is named in the error and retried", async (t) => {
   const full = await startRedis();
   t.teardown(full.stop);
   const admin = full.client();
@@ -90,7 +90,7 @@ test("a Redis that has as many clients as it may: it is tried again, and then na
   await admin.call("CONFIG", "SET", "maxclients", clients);
   const words = /no connection left for this process \(.*max number of clients.*Fix: raise its maxclients/;
   const hasty = processOver(t, redisStoreAt(full.url));
-  // On a busy machine, one may give up before it knows.
+  // On a busy machine, a call may give up before it knows the reason.
   for (let error: LockError | undefined; !words.test(error?.message ?? "");) {
     error = await t.throwsAsync<LockError>(
       hasty.call(KEY, SHORT, () => t.fail()),
@@ -115,13 +115,13 @@ async function oneOfCluster(t: ExecutionContext): Promise<RedisServer> {
   return node;
 }
 
-test("the URL, or a client, of one node of a Cluster", async (t) => {
+test("the URL or the client of one Cluster node is reported as a misconfiguration", async (t) => {
   const node = await oneOfCluster(t);
   isMisconfigured(t, await refusal(t, redisStoreAt(node.url)), PART);
   isMisconfigured(t, await refusal(t, redisStore(node.client())), PART);
 });
 
-test("a Cluster of one node, which has all slots, is a Redis as any other", async (t) => {
+test("a single Cluster node that has all slots works like any other Redis", async (t) => {
   const node = await startRedis("--cluster-enabled", "yes");
   t.teardown(node.stop);
   const admin = node.client();
@@ -130,7 +130,7 @@ test("a Cluster of one node, which has all slots, is a Redis as any other", asyn
   t.is(await processOver(t, redisStoreAt(node.url)).call(KEY, ENDLESS, () => "in"), "in");
 });
 
-test("three nodes of a Cluster as a quorum", async (t) => {
+test("a quorum of three Cluster nodes is reported as a misconfiguration", async (t) => {
   const nodes = await Promise.all([oneOfCluster(t), oneOfCluster(t), oneOfCluster(t)]);
   isMisconfigured(t, await refusal(t, quorumStore(nodes.map(({ url }) => url))), PART);
 });

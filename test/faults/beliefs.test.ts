@@ -7,8 +7,8 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 import type { CallersConfiguration, CallersReport } from "./children/callers";
 
-// A process believes to hold only what Redis has for it, also where commands arrive in another order than they were
-// asked for. Each body compares what it believes with what PTTL says; two other processes are at work all the time.
+// A process never believes it holds more than Redis has for it, even if its commands arrive out of order. Each body compares
+// remaining() with PTTL, while two other processes use the same key.
 
 let server: RedisServer;
 
@@ -18,7 +18,7 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-/** For processes that are compiled as they start, several at once, and do not get a processor for long. */
+/** Several processes are compiled as they start, and may get no CPU for a long time. */
 const STARTED_BY_MS = 180_000;
 
 const KEY = "LOCK_belief";
@@ -45,42 +45,45 @@ async function startOthers(t: ExecutionContext): Promise<void> {
 
 const BEHIND = { retryTimes: 100 } as const;
 
-/** Enters, and returns by how much longer the body believes to hold the key than Redis has it for somebody. */
+/** Acquires the lock, and returns by how much its remaining time exceeds the time to live of the key in Redis. */
 async function excessMs(watcher: Redis): Promise<number> {
   let excess = NaN;
   await withLock(KEY, BEHIND, async (lock) => {
-    const leftMs = await watcher.pttl(KEY); // First: what is left becomes less.
+    const leftMs = await watcher.pttl(KEY); // Read first, because the remaining time shrinks.
     excess = lock.remaining() - leftMs;
   });
   return excess;
 }
 
-test.serial("after aborts in the same tick, nobody behind believes more than Redis has for it", async (t) => {
-  await startOthers(t);
-  configure({ redis: server.url, woven: false });
-  t.teardown(() => shutdown());
-  const watcher = server.client();
-  const excesses: number[] = [];
-  for (let round = 1; round <= 300; round += 1) {
-    await watcher.ping();
-    const traffic = ["x", "y"].map((other) => withLock(`LOCK_${other}${round}`, {}, () => {}));
-    await Promise.resolve();
-    const aborter = new AbortController();
-    const gone = withLock(KEY, { signal: aborter.signal }, () => {});
-    const next = excessMs(watcher);
-    aborter.abort(new Error("gone"));
-    await t.throwsAsync(gone, { message: "gone" });
-    excesses.push(await next);
-    await Promise.all(traffic);
-  }
-  t.deepEqual(
-    excesses.filter((ms) => !(ms <= 0)),
-    [],
-  );
-});
+test.serial(
+  "a caller behind an abort in the same tick never trusts more time than Redis has for it",
+  async (t) => {
+    await startOthers(t);
+    configure({ redis: server.url, woven: false });
+    t.teardown(() => shutdown());
+    const watcher = server.client();
+    const excesses: number[] = [];
+    for (let round = 1; round <= 300; round += 1) {
+      await watcher.ping();
+      const traffic = ["x", "y"].map((other) => withLock(`LOCK_${other}${round}`, {}, () => {}));
+      await Promise.resolve();
+      const aborter = new AbortController();
+      const gone = withLock(KEY, { signal: aborter.signal }, () => {});
+      const next = excessMs(watcher);
+      aborter.abort(new Error("gone"));
+      await t.throwsAsync(gone, { message: "gone" });
+      excesses.push(await next);
+      await Promise.all(traffic);
+    }
+    t.deepEqual(
+      excesses.filter((ms) => !(ms <= 0)),
+      [],
+    );
+  },
+);
 
 test.serial(
-  "after aborts while a script is sent again that Redis did not know, nobody behind does either",
+  "a caller behind an abort during a script reload never trusts more time than Redis has for it",
   async (t) => {
     const proxy = await startTcpProxy(server.port);
     t.teardown(proxy.stop);
@@ -91,10 +94,10 @@ test.serial(
     proxy.delayReplies(ROUND_TRIP_MS);
     const excesses: number[] = [];
     for (let round = 1; round <= 60; round += 1) {
-      await watcher.script("FLUSH"); // The others soon load theirs again, but not the one for many keys.
+      await watcher.script("FLUSH"); // The others soon reload their scripts, but not the one for many keys.
       const traffic = ["x", "y"].map((other) => withLock(`LOCK_${other}${round}`, {}, () => {}));
       const aborter = new AbortController();
-      const gone = withLock(KEY, { signal: aborter.signal }, () => {}).catch(() => {}); // It may also get in.
+      const gone = withLock(KEY, { signal: aborter.signal }, () => {}).catch(() => {}); // It may also get the lock.
       const next = excessMs(watcher);
       await pause((round % 4) * (ROUND_TRIP_MS / 4));
       aborter.abort(new Error("gone"));

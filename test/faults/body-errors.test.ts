@@ -6,7 +6,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 
-// What a body throws is what its caller gets, soon, whatever becomes of the release.
+// The caller soon gets what the body throws, whatever happens to the release.
 
 let server: RedisServer;
 
@@ -20,7 +20,7 @@ const THROWN: Record<string, unknown> = {
   "an error": new Error("the body's own"),
   undefined: undefined,
   null: null,
-  "a text": "text",
+  "a string": "text",
 };
 
 interface Network {
@@ -29,7 +29,7 @@ interface Network {
   readonly key: string;
 }
 
-/** What happens while the body is in. */
+/** What happens while the body runs. */
 const TROUBLES: Record<string, (network: Network) => Promise<void>> = {
   "the release is not answered": async ({ proxy }) => proxy.blackHole(),
   "the connection breaks for good": ({ proxy }) => proxy.stop(),
@@ -37,8 +37,8 @@ const TROUBLES: Record<string, (network: Network) => Promise<void>> = {
     void proxy.strike(1, "reset", key),
   "Redis refuses the release": async ({ proxy, key }) =>
     void proxy.strike(1, { answer: "-NOAUTH Authentication required.\r\n" }, key),
-  "somebody deleted the key": async ({ watcher, key }) => void (await watcher.del(key)),
-  "somebody else has the key": async ({ watcher, key }) => void (await watcher.set(key, "stolen")),
+  "another client deleted the key": async ({ watcher, key }) => void (await watcher.del(key)),
+  "another client holds the key": async ({ watcher, key }) => void (await watcher.set(key, "stolen")),
 };
 
 let keys = 0;
@@ -61,7 +61,7 @@ async function run(
     await retire(process);
     await proxy.stop().catch(() => {}); // It may be stopped already.
   });
-  await process.call(`${key}:first`, {}, () => {}); // It is connected, and Redis knows the scripts.
+  await process.call(`${key}:first`, {}, () => {}); // Now it is connected, and Redis knows the scripts.
   const call = process.call(key, { lockTime: "10m" }, async () => {
     await trouble({ proxy, watcher, key });
     return body();
@@ -75,21 +75,21 @@ async function run(
 
 for (const [troubleName, trouble] of Object.entries(TROUBLES)) {
   for (const [name, thrown] of Object.entries(THROWN)) {
-    test(`the body throws ${name} and ${troubleName}: the caller gets what was thrown`, async (t) => {
+    test(`the caller gets what the body throws (${name}) even if ${troubleName}`, async (t) => {
       const outcome = await run(t, trouble, () => {
         throw thrown;
       });
       t.is(outcome.thrown?.length, 1);
       t.is(outcome.thrown?.[0], thrown);
       if (troubleName !== "the connection is reset instead of the release's reply") {
-        t.not(outcome.warnings.length, 0, "what failed besides is told to the logger");
+        t.not(outcome.warnings.length, 0, "the other failure is logged");
       }
     });
   }
 }
 
 for (const [troubleName, trouble] of Object.entries(TROUBLES).slice(0, 4)) {
-  test(`the body succeeds and ${troubleName}: the caller gets the result`, async (t) => {
+  test(`the caller gets the result of the body even if ${troubleName}`, async (t) => {
     const { result } = await run(t, trouble, () => "result");
     t.is(result, "result");
   });

@@ -10,22 +10,22 @@ import { startRedis, startRedisAt, type ClientOptions, type RedisServer } from "
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// However the client is set up, and however Redis fails to answer: a wait ends with its budget, and the next call
-// works when Redis is back. A rejection that nobody handles would fail these tests, too.
+// A wait ends with its budget, however the client is set up and however Redis fails to answer. The next call works when
+// Redis is back. An unhandled rejection would fail these tests, too.
 
-/** How the application has set up its ioredis client; or it gave us the URL. */
+/** The options of the application's ioredis client, or a URL. */
 const CLIENTS: Record<string, ClientOptions | "URL"> = {
-  "ioredis by default": {},
-  "no limit of retries": { maxRetriesPerRequest: null },
+  "default ioredis options": {},
+  "unlimited retries": { maxRetriesPerRequest: null },
   "no retries": { maxRetriesPerRequest: 0 },
   "no offline queue": { enableOfflineQueue: false },
-  "nothing sent again": { autoResendUnfulfilledCommands: false },
-  "no limit of retries and nothing sent again": {
+  "no resending": { autoResendUnfulfilledCommands: false },
+  "unlimited retries and no resending": {
     maxRetriesPerRequest: null,
     autoResendUnfulfilledCommands: false,
   },
-  "no limit of retries and no offline queue": { maxRetriesPerRequest: null, enableOfflineQueue: false },
-  "a client of ours, by URL": "URL",
+  "unlimited retries and no offline queue": { maxRetriesPerRequest: null, enableOfflineQueue: false },
+  "a URL": "URL",
 };
 
 const BUDGET_MS = 600;
@@ -51,7 +51,7 @@ const OUTAGES: Record<string, Outage> = {
     begin: ({ proxy }) => proxy.blackHole(),
     end: ({ proxy }) => proxy.heal(),
   },
-  "Redis stands still": {
+  "Redis hangs": {
     isOfNetwork: false,
     begin: ({ server }) => void process.kill(server.pid, "SIGSTOP"),
     end: ({ server }) => void process.kill(server.pid, "SIGCONT"),
@@ -71,7 +71,7 @@ function open(port: number, options: ClientOptions | "URL"): { store: Store; clo
     return { store, close: () => store.close() };
   }
   const client = new Redis({ host: "127.0.0.1", port, ...options });
-  client.on("error", () => {}); // Each command tells its own failure.
+  client.on("error", () => {}); // Each command reports its own failure.
   const store = redisStore(client);
   return {
     store,
@@ -82,7 +82,7 @@ function open(port: number, options: ClientOptions | "URL"): { store: Store; clo
   };
 }
 
-/** Ends with its budget, for several keys at once. */
+/** Checks that concurrent waits for several keys end with their budget. */
 async function waitInVain(t: ExecutionContext, process: FleetProcess): Promise<void> {
   const lag = startLagWatch();
   const waits = ["LOCK_a", "LOCK_b", "LOCK_c"].map(async (key) => {
@@ -102,7 +102,7 @@ async function waitInVain(t: ExecutionContext, process: FleetProcess): Promise<v
 
 for (const [outageName, outage] of Object.entries(OUTAGES)) {
   for (const [clientName, options] of Object.entries(CLIENTS)) {
-    test(`${outageName}, with ${clientName}: a wait ends with its budget, and the next call when it is over works`, async (t) => {
+    test(`a wait with ${clientName} ends with its budget while ${outageName}, and a call afterwards works`, async (t) => {
       const server = await startRedis();
       const net = { server, proxy: await startTcpProxy(server.port) };
       const { store, close } = open(outage.isOfNetwork ? net.proxy.port : server.port, options);
@@ -119,7 +119,7 @@ for (const [outageName, outage] of Object.entries(OUTAGES)) {
             () => true,
             () => false,
           ),
-      ); // It is connected.
+      ); // Now it is connected.
 
       await outage.begin(net);
       try {
@@ -129,13 +129,13 @@ for (const [outageName, outage] of Object.entries(OUTAGES)) {
       }
       t.is(await process.call("LOCK_a", { waitTime: "10m" }, () => "in"), "in");
       const watcher = net.server.client();
-      await until(async () => (await watcher.dbsize()) === 0); // Not even what arrived late is left.
+      await until(async () => (await watcher.dbsize()) === 0); // Nothing is left, not even of commands that arrived late.
     });
   }
 }
 
 for (const [clientName, options] of Object.entries(CLIENTS)) {
-  test(`Redis was never there, with ${clientName}: a wait ends with its budget`, async (t) => {
+  test(`a wait with ${clientName} ends with its budget if Redis was never there`, async (t) => {
     const server = await startRedis();
     await server.stop();
     const { store, close } = open(server.port, options);
@@ -144,7 +144,7 @@ for (const [clientName, options] of Object.entries(CLIENTS)) {
   });
 }
 
-test("the application has closed its client: calls fail at once, and say what to do", async (t) => {
+test("calls fail immediately with a fix if the application has closed its client", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const client = server.client();

@@ -9,8 +9,8 @@ import { retire } from "../support/retire";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// Each state in which a client or its Redis cannot serve locks has an error of its own: what is wrong, and what to do. What
-// never passes is told at once, though the budget would last for ten minutes.
+// Each state in which a client or its Redis cannot serve locks has its own error with a fix. A permanent state is reported
+// immediately, although the wait budget is ten minutes.
 
 const KEY = "LOCK_state";
 const ENDLESS = { retryTimes: 1, waitTime: "10m" } as const;
@@ -39,8 +39,8 @@ function refusal(t: ExecutionContext, store: Store): Promise<LockError> {
   );
 }
 
-/** The error of a call that gives up, once it says that. On a busy machine, one may give up before it knows. */
-async function named(
+/** Calls until the error matches, and returns it. On a busy machine, a call may give up before it knows the reason. */
+async function errorMatching(
   t: ExecutionContext,
   process: FleetProcess,
   key: string,
@@ -70,13 +70,13 @@ function clientOf(
 
 // ---- the connection -------------------------------------------------------------------------------------
 
-test("a database that Redis does not have", async (t) => {
+test("a database that Redis does not have is reported as a misconfiguration", async (t) => {
   const words = /no database of this number \(.*DB index is out of range\)/;
   isMisconfigured(t, await refusal(t, redisStoreAt(`${server.url}/99`)), words);
   isMisconfigured(t, await refusal(t, redisStore(clientOf(t, { db: 99 }))), words);
 });
 
-test("a wrong password is told at once by the first connection; later ones try again, since passwords change", async (t) => {
+test("a wrong password fails the first connection immediately, and later connections retry", async (t) => {
   const guarded = await startRedis("--requirepass", "one");
   t.teardown(guarded.stop);
   const wrong = redisStoreAt(`redis://:two@127.0.0.1:${guarded.port}`);
@@ -86,16 +86,16 @@ test("a wrong password is told at once by the first connection; later ones try a
   const admin = guarded.client({ password: "one" });
   await admin.call("CONFIG", "SET", "requirepass", "two");
   await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-  const error = await named(t, process, KEY, /WRONGPASS.*Fix: use the password/);
+  const error = await errorMatching(t, process, KEY, /WRONGPASS.*Fix: use the password/);
   t.is(error.code, "LOCK_UNREACHABLE");
   const waiting = process.call(KEY, { retryTimes: 1, waitTime: "20s" }, () => "in");
   await admin.call("CONFIG", "SET", "requirepass", "one");
   t.is(await waiting, "in");
 });
 
-// ---- a client of the caller's ---------------------------------------------------------------------------
+// ---- the caller's own client ----------------------------------------------------------------------------
 
-test("a client that was quit", async (t) => {
+test("a client that was closed by quit() is reported as a misconfiguration", async (t) => {
   const client = clientOf(t);
   const process = processOver(t, redisStore(client));
   await process.call(KEY, {}, () => {});
@@ -105,13 +105,13 @@ test("a client that was quit", async (t) => {
   isMisconfigured(t, error, /client was closed by quit\(\) or disconnect\(\)/);
 });
 
-test("a client that gave up connecting", async (t) => {
+test("a client that gave up connecting is reported as a misconfiguration", async (t) => {
   const client = clientOf(t, { port: await freePort(), retryStrategy: () => null });
   await until(() => client.status === "end");
   isMisconfigured(t, await refusal(t, redisStore(client)), /client gave up connecting/);
 });
 
-test("a client in subscriber mode", async (t) => {
+test("a client in subscriber mode is reported as a misconfiguration", async (t) => {
   const client = clientOf(t, { protocol: 2 });
   await client.subscribe("news");
   isMisconfigured(
@@ -121,16 +121,16 @@ test("a client in subscriber mode", async (t) => {
   );
 });
 
-test("a client in monitor mode", async (t) => {
-  const quiet = await startRedis(); // ioredis is confused by what it is shown before it expects that.
+test("a client in monitor mode is reported as a misconfiguration", async (t) => {
+  const quiet = await startRedis(); // ioredis cannot handle monitor output that arrives before it expects any.
   t.teardown(quiet.stop);
   const monitor = await quiet.client().monitor();
   t.teardown(() => monitor.disconnect());
   isMisconfigured(t, await refusal(t, redisStore(monitor)), /in monitor mode/);
 });
 
-test("ioredis-mock is refused by name", (t) => {
-  // Its class as the package has it: the rest of it is not needed to be told apart.
+test("ioredis-mock is rejected by name", (t) => {
+  // A class like that of the package, reduced to what identifies it.
   class RedisMock {
     readonly options = {};
     call(): void {}
@@ -148,7 +148,7 @@ test("ioredis-mock is refused by name", (t) => {
 
 const PART = /one node of a Cluster, and has only a part of the keys.*Fix: use `new Cluster/;
 
-test("the URL, or a client, of one node of a Cluster is named by the first MOVED", async (t) => {
+test("the first MOVED reports the URL or the client of one Cluster node as a misconfiguration", async (t) => {
   const proxy = await startTcpProxy(server.port);
   t.teardown(proxy.stop);
   const stores = [
@@ -167,9 +167,14 @@ test("the URL, or a client, of one node of a Cluster is named by the first MOVED
 
 // ---- the key --------------------------------------------------------------------------------------------
 
-test("a key that another program holds is named as such when the wait is over", async (t) => {
+test("the timeout error says that another program holds the key", async (t) => {
   await server.client().set(`${KEY}_foreign`, "1");
   const process = processOver(t, redisStoreAt(server.url));
-  const error = await named(t, process, `${KEY}_foreign`, /a value that lockweave did not write.*Fix: /);
+  const error = await errorMatching(
+    t,
+    process,
+    `${KEY}_foreign`,
+    /a value that lockweave did not write.*Fix: /,
+  );
   t.is(error.code, "LOCK_WAIT_TIME_OUT");
 });

@@ -11,25 +11,25 @@ import { retire } from "../support/retire";
 import { judge } from "../support/sections";
 import { until } from "../support/until";
 
-// Mutual exclusion while a cluster loses nodes, gives masters' places to others, and moves slots.
+// Mutual exclusion while a cluster loses nodes, fails over masters, and moves slots.
 
-/** `CLUSTER_ROUNDS=20` plays all scenarios, and so often each. */
+/** `CLUSTER_ROUNDS=20` plays each scenario 20 times, including the heavy ones. */
 const ROUNDS = Number(process.env["CLUSTER_ROUNDS"] ?? 1);
-/** On a machine that is busy with other tests. A node that has failed is missed for some seconds. */
+/** For a machine that is busy with other tests. The cluster notices a failed node only after some seconds. */
 const ROUND_WITHIN_MS = 100_000;
-/** A fail-over by hand is given up by the replica after five seconds. */
+/** A replica gives up a manual fail-over after five seconds. */
 const ASKED_AGAIN_MS = 6_000;
 
 type Scenario = (cluster: RedisCluster, keys: readonly string[], crowd: Crowd) => Promise<void>;
 
-/** Somebody else serves what the dead master had. */
+/** Waits until another node serves the slots of the dead master, and returns it. */
 async function succeeded(cluster: RedisCluster, key: string, dead: ClusterNode): Promise<ClusterNode> {
   let successor: ClusterNode | undefined;
   await until(async () => {
     successor = await cluster.masterOf(key).catch(() => undefined);
     return successor !== undefined && successor !== dead && (await cluster.isWhole());
   });
-  if (successor === undefined) throw new Error("nobody has taken its place");
+  if (successor === undefined) throw new Error("no node has taken over from the dead master");
   return successor;
 }
 
@@ -38,7 +38,7 @@ async function shardChannels({ admin }: ClusterNode): Promise<number> {
 }
 
 const SCENARIOS: Record<string, { readonly play: Scenario; readonly isHeavy?: boolean }> = {
-  "a master is killed, and with it the connections on which its hints are heard": {
+  "a master is killed, and with it the connections for its wake-ups": {
     async play(cluster, [key = ""], crowd) {
       const master = await cluster.masterOf(key);
       await until(async () => (await shardChannels(master)) > 0);
@@ -50,7 +50,7 @@ const SCENARIOS: Record<string, { readonly play: Scenario; readonly isHeavy?: bo
       await until(() => cluster.isWhole());
     },
   },
-  "masters give their places to their replicas when they are told to": {
+  "masters fail over to their replicas on command": {
     async play(cluster, keys, crowd) {
       for (const key of keys) {
         await giveAway(cluster, key);
@@ -82,7 +82,7 @@ const SCENARIOS: Record<string, { readonly play: Scenario; readonly isHeavy?: bo
   },
 };
 
-/** The master of the key gives its place to its replica. It is asked again where it had no time: such an order expires. */
+/** Fails over the master of the key to its replica. Repeats the command, because it expires if the nodes are too busy. */
 async function giveAway(cluster: RedisCluster, key: string): Promise<void> {
   const master = await cluster.masterOf(key);
   let askedAt = -Infinity;
@@ -91,7 +91,7 @@ async function giveAway(cluster: RedisCluster, key: string): Promise<void> {
     if (monotonicMs() - askedAt < ASKED_AGAIN_MS) return false;
     askedAt = monotonicMs();
     const replica = await replicaOf(cluster, master);
-    await replica?.admin.cluster("FAILOVER").catch(() => {}); // It has become the master meanwhile.
+    await replica?.admin.cluster("FAILOVER").catch(() => {}); // It may have become the master meanwhile.
     return false;
   });
 }
@@ -125,7 +125,7 @@ async function play(t: ExecutionContext, isShared: boolean): Promise<void> {
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const [name, { play: strike, isHeavy = false }] of Object.entries(SCENARIOS)) {
       if (isHeavy && ROUNDS === 1) continue;
-      if (!isShared && name.startsWith("a master is killed")) continue; // Nobody waits: no hints are heard.
+      if (!isShared && name.startsWith("a master is killed")) continue; // Nobody waits, so there are no wake-ups.
       try {
         await strike(cluster, keys, crowd);
         await crowd.goesOn();
@@ -149,21 +149,22 @@ async function play(t: ExecutionContext, isShared: boolean): Promise<void> {
   });
 }
 
-/** A key whose slot the node has, and its replicas, too, when they get its place. */
+/** Returns a key in a slot of the node. */
 async function keyOf(cluster: RedisCluster, node: ClusterNode): Promise<string> {
   for (let count = 0; count < 1_000; count += 1) {
     const key = `{LOCK_${count}}`;
     if ((await cluster.masterOf(key)) === node) return key;
   }
-  throw new Error("it has no slots");
+  throw new Error("the node has no slots");
 }
 
-test.serial(
-  "whatever befalls a cluster, no two bodies believe at one time that a lock is theirs, and nothing is left",
-  (t) => play(t, true),
+test.serial("no two bodies ever trust the same lock at once in a failing cluster, and nothing is left", (t) =>
+  play(t, true),
 );
 
-test.serial("the same holds for locks that nobody waits for", (t) => play(t, false));
+test.serial("no two bodies ever trust the same lock at once in a failing cluster without waiters", (t) =>
+  play(t, false),
+);
 
 function openProcess(t: ExecutionContext, cluster: RedisCluster): FleetProcess {
   const store = redisStore(cluster.cluster());
@@ -172,7 +173,7 @@ function openProcess(t: ExecutionContext, cluster: RedisCluster): FleetProcess {
   return own;
 }
 
-/** The master's replica hears nothing more of it, whose clients hear nothing of that. */
+/** Cuts the replica off from its master. The clients of the master do not notice. */
 async function cut(cluster: RedisCluster, master: ClusterNode): Promise<void> {
   const replica = await replicaOf(cluster, master);
   await master.admin.call("ACL", "SETUSER", "default", "-psync", "-sync");
@@ -181,23 +182,23 @@ async function cut(cluster: RedisCluster, master: ClusterNode): Promise<void> {
 }
 
 test.serial(
-  "a lock that the replica never had is lost with the master, and its holder is told long before it looks by itself; with replicas it is refused",
+  "a lock that only the master had is lost long before a renewal, and one with replicas is refused",
   async (t) => {
     t.timeout(ROUND_WITHIN_MS);
     const cluster = await startRedisCluster(3, 3);
     t.teardown(() => cluster.stop());
     const [master] = cluster.nodes;
-    if (master === undefined) throw new Error("a cluster of no nodes");
+    if (master === undefined) throw new Error("the cluster has no nodes");
     const key = await keyOf(cluster, master);
     const [holder, other] = [openProcess(t, cluster), openProcess(t, cluster)];
     t.is(await holder.call(key, { replicas: 1, waitTime: "20s" }, () => "in"), "in");
     await cut(cluster, master);
-    const told = deferred();
+    const aborted = deferred();
     const entered = deferred();
     const lost = holder.call(key, { lockTime: "1h" }, async (lock) => {
-      lock.signal.addEventListener("abort", () => told.resolve());
+      lock.signal.addEventListener("abort", () => aborted.resolve());
       entered.resolve();
-      await told.promise;
+      await aborted.promise;
     });
     const isLost = t.throwsAsync(lost);
     await entered.promise;
@@ -209,7 +210,7 @@ test.serial(
     );
     await master.kill();
     await succeeded(cluster, key, master);
-    await told.promise;
+    await aborted.promise;
     t.like(await isLost, { code: "LOCK_LOST" });
     t.is(await other.call(key, { waitTime: "20s" }, () => "in"), "in");
     await master.start();

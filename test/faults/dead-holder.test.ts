@@ -22,19 +22,19 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-/** How many wait: each has two entries in the queue. */
-async function placesIn(watcher: Redis, key: string): Promise<number> {
+/** Returns the number of waiters. Each has two entries in the queue. */
+async function waiterCountOf(watcher: Redis, key: string): Promise<number> {
   return (await watcher.zcard(queueOf(key))) / 2;
 }
 
-/** The waiters in the queue, each as its ticket and its inbox. */
+/** Returns the ticket and the inbox of each waiter in the queue. */
 async function waitersIn(watcher: Redis, key: string): Promise<{ ticket: string; inbox: string }[]> {
   const entries = (await watcher.zrange(queueOf(key), "0", "-1")).map(String);
   const waiters = entries.filter((entry) => !entry.startsWith("-")).map((entry) => entry.split(" "));
   return waiters.map(([ticket = "", inbox = ""]) => ({ ticket, inbox }));
 }
 
-/** The tickets of the waiters that listen on their inboxes. */
+/** Returns the tickets of the waiters that listen on their inboxes. */
 async function listenersIn(watcher: Redis, key: string): Promise<string[]> {
   const tickets: string[] = [];
   for (const { ticket, inbox } of await waitersIn(watcher, key)) {
@@ -57,7 +57,7 @@ function startHolder(
   return startChild("holder.ts", { url, key, lockTime: `${lockTimeMs}ms` } satisfies HolderConfiguration);
 }
 
-test("the key of a killed holder is free within its lock time, and nothing of it is left", async (t) => {
+test("the key of a killed holder expires within its lock time, and nothing is left", async (t) => {
   const watcher = server.client();
   const holder = startHolder("LOCK_killed");
   t.teardown(() => holder.kill());
@@ -69,7 +69,7 @@ test("the key of a killed holder is free within its lock time, and nothing of it
   await until(async () => (await watcher.keys("*LOCK_killed*")).length === 0);
 });
 
-test("who waits behind a killed holder and a killed waiter enters, and clears what they left", async (t) => {
+test("a waiter behind a killed holder and a killed waiter gets the lock and clears what they left", async (t) => {
   const watcher = server.client();
   const key = "LOCK_all_killed";
   const holder = startHolder(key);
@@ -83,17 +83,17 @@ test("who waits behind a killed holder and a killed waiter enters, and clears wh
   const store = redisStore(server.client());
   t.teardown(() => store.close());
   t.is(await new FleetProcess({ store }).call(key, PATIENT, () => "in"), "in");
-  // Where nobody hears, the key is kept for the dead one for a moment: it might only be reconnecting.
+  // The key is reserved for the dead waiter for a moment, because it might only be reconnecting.
   await until(async () => (await watcher.keys(`*${key}*`)).length === 0);
 });
 
-test("six waiters that are killed at once at the head of the queue do not cost the claim time each", async (t) => {
+test("six killed waiters at the head of the queue do not cost one claim time each", async (t) => {
   const watcher = server.client();
   const key = "LOCK_six_killed";
   const [holder, waiter] = [server.client(), server.client()].map(
     (client) => new FleetProcess({ store: redisStore(client) }),
   );
-  if (holder === undefined || waiter === undefined) throw new Error("nobody is there");
+  if (holder === undefined || waiter === undefined) throw new Error("a process is missing");
   t.teardown(() => Promise.all([retire(holder), retire(waiter)]));
   const [entered, end] = [deferred(), deferred()];
   const held = holder.call(key, { lockTime: "10m" }, async () => {
@@ -103,7 +103,7 @@ test("six waiters that are killed at once at the head of the queue do not cost t
   await entered.promise;
   const crowd = startChild("crowd.ts", { url: server.url, key, size: 6 } satisfies CrowdConfiguration);
   t.teardown(() => crowd.kill());
-  await until(async () => (await placesIn(watcher, key)) === 6);
+  await until(async () => (await waiterCountOf(watcher, key)) === 6);
   const dead = (await waitersIn(watcher, key)).map(({ ticket }) => ticket);
   const monitor = await startMonitor(watcher);
   t.teardown(monitor.stop);
@@ -111,7 +111,7 @@ test("six waiters that are killed at once at the head of the queue do not cost t
     await monitor.catchUp();
     return monitor.commands.flat().join(" ");
   });
-  await until(async () => (await placesIn(watcher, key)) === 7);
+  await until(async () => (await waiterCountOf(watcher, key)) === 7);
   await crowd.kill();
 
   await until(async () => {
@@ -123,10 +123,10 @@ test("six waiters that are killed at once at the head of the queue do not cost t
   const seenByThen = (await waited) ?? "";
   t.true(seenByThen.includes("reserved:"));
   const keptFor = dead.filter((ticket) => seenByThen.includes(`reserved:${ticket}`));
-  t.deepEqual(keptFor, [], "the key was not kept for the dead before the living waiter had it");
+  t.deepEqual(keptFor, [], "the key was not reserved for a dead waiter before the living one got it");
 });
 
-test("what killed waiters leave expires by itself", async (t) => {
+test("the queue of a killed waiter expires by itself", async (t) => {
   const watcher = server.client();
   const key = "LOCK_waiter_killed";
   await watcher.set(key, "somebody else's", "PX", 600_000);
@@ -138,7 +138,7 @@ test("what killed waiters leave expires by itself", async (t) => {
   t.true((await watcher.pttl(queue)) > 0);
 });
 
-test("a holder that is cut off learns by its signal that the lock is over before anybody else enters", async (t) => {
+test("the signal of a holder that is cut off aborts before another caller enters", async (t) => {
   const key = "LOCK_cut_off";
   const proxy = await startTcpProxy(server.port);
   t.teardown(proxy.stop);
@@ -149,12 +149,12 @@ test("a holder that is cut off learns by its signal that the lock is over before
 
   const store = redisStore(server.client());
   const enteredAt = await new FleetProcess({ store }).call(key, PATIENT, monotonicMs);
-  const told = await holder.reported(({ event }) => event === "told");
-  if (enteredAt === undefined || told.event !== "told") throw new Error("nobody entered");
-  const sure = enteredAt - told.believedUntil;
-  const before = enteredAt - told.at;
-  t.log(`told ${before.toFixed(1)} ms before, and sure until ${sure.toFixed(1)} ms before somebody entered`);
-  t.true(sure > 0, "by arithmetic, however late its timers are");
-  t.true(before > -told.worstLagMs, "and as early as its process could run");
+  const aborted = await holder.reported(({ event }) => event === "aborted");
+  if (enteredAt === undefined || aborted.event !== "aborted") throw new Error("nobody entered");
+  const sure = enteredAt - aborted.believedUntil;
+  const before = enteredAt - aborted.at;
+  t.log(`aborted ${before.toFixed(1)} ms and sure until ${sure.toFixed(1)} ms before another caller entered`);
+  t.true(sure > 0, "its deadline passed before, however late its timers are");
+  t.true(before > -aborted.worstLagMs, "its signal aborted as early as its process could run");
   await store.close();
 });

@@ -9,7 +9,7 @@ import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// After a fail-over in place, the address leads to the new master, and the old connection to a replica.
+// After a fail-over in place, the address leads to the new master, and old connections lead to a replica.
 
 const PATIENT = { retryTimes: 1, waitTime: "20s" } as const;
 
@@ -33,7 +33,7 @@ function processOver(
   return [process, warnings];
 }
 
-test("by URL, READONLY after a fail-over in place leads to a new connection: held locks are kept, new ones acquired", async (t) => {
+test("a store by URL reconnects after READONLY, keeps its locks, and acquires new ones", async (t) => {
   const [, proxy] = await serverAndProxy(t);
   const [process] = processOver(t, redisStoreAt(`redis://127.0.0.1:${proxy.port}`));
   const [entered, end] = [deferred(), deferred()];
@@ -49,7 +49,7 @@ test("by URL, READONLY after a fail-over in place leads to a new connection: hel
   t.is(await held, "kept");
 });
 
-test("by URL, a renewal alone that meets READONLY leads to a new connection", async (t) => {
+test("a store by URL reconnects if only a renewal gets READONLY", async (t) => {
   const [server, proxy] = await serverAndProxy(t);
   const [process] = processOver(t, redisStoreAt(`redis://127.0.0.1:${proxy.port}`));
   const watcher = server.client();
@@ -63,7 +63,7 @@ test("by URL, a renewal alone that meets READONLY leads to a new connection", as
   t.is(state, "kept");
 });
 
-test("by URL, a Redis that is still read-only after three new connections is a misconfiguration", async (t) => {
+test("a store by URL reports a misconfiguration if Redis is still read-only after three new connections", async (t) => {
   const [server, proxy] = await serverAndProxy(t);
   const [process] = processOver(t, redisStoreAt(`redis://127.0.0.1:${proxy.port}`));
   await process.call("LOCK_first", PATIENT, () => {});
@@ -81,12 +81,12 @@ test("by URL, a Redis that is still read-only after three new connections is a m
   t.is(await process.call("LOCK_next", PATIENT, () => "in"), "in");
 });
 
-test("of READONLY under a client of the caller's, a warning names the option", async (t) => {
+test("READONLY on the caller's own client logs one warning that names the option", async (t) => {
   const [server, proxy] = await serverAndProxy(t);
   const [process, warnings] = processOver(t, redisStore(server.client({ port: proxy.port })));
   await process.call("LOCK_first", PATIENT, () => {});
   proxy.demote();
-  // On a busy machine, Redis may say nothing within so short a time.
+  // On a busy machine, Redis may not answer in such a short time.
   await until(async () => {
     const refused = process.call("LOCK_next", { retryTimes: 1, waitTime: "300ms" }, () => t.fail());
     const error = await t.throwsAsync(refused, { code: "LOCK_UNREACHABLE" });

@@ -9,7 +9,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy, type Fate, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// Redis carries a command out and its reply is lost. Callers do not notice, and nobody waits for a lock time.
+// Redis executes a command, and its reply is lost. Callers do not notice, and no caller waits for a lock time.
 
 let server: RedisServer;
 
@@ -19,10 +19,10 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-/** So long that nothing here can wait for their end, within the time that a test has. */
+/** So long that a test would time out if it waited for their end. */
 const LOCK_TIME = { lockTime: "10m", waitTime: "10m" } as const;
 const OTHER_LOCK_TIME = { lockTime: "9m", waitTime: "10m" } as const;
-/** What a command may take, and for how long the network is silent: longer, so that we give the reply up. */
+/** The network is silent for longer than a command may take, so the reply times out. */
 const COMMAND_TIMEOUT_MS = 200;
 const SILENCE_MS = 400;
 
@@ -33,14 +33,14 @@ interface Loss {
 
 const LOSSES: Record<string, Loss> = {
   "the connection is reset": { fate: "reset", recover: async () => {} },
-  "the connection falls silent, and is reset after our time-out": {
+  "the connection falls silent and is reset after the command timeout": {
     fate: "silence",
     async recover(proxy) {
       await pause(SILENCE_MS);
       proxy.reset();
     },
   },
-  "it comes after our time-out": {
+  "it arrives after the command timeout": {
     fate: "silence",
     async recover(proxy) {
       await pause(SILENCE_MS);
@@ -51,14 +51,14 @@ const LOSSES: Record<string, Loss> = {
 
 let names = 0;
 
-/** A process behind a proxy, another one that has nothing to suffer, and a key. */
+/** Creates a process behind a proxy, another one with a direct connection, and a key. */
 async function scene(t: ExecutionContext) {
   const key = `LOCK_lost_${(names += 1)}`;
   const watcher = server.client();
   const proxy = await startTcpProxy(server.port);
   const stores = [redisStore(server.client({ port: proxy.port })), redisStore(server.client())] as const;
   const logger = { warn: () => {} };
-  const [process, neighbour] = [
+  const [process, neighbor] = [
     new FleetProcess({ store: stores[0], commandTimeout: `${COMMAND_TIMEOUT_MS}ms`, logger }),
     new FleetProcess({ store: stores[1], logger }),
   ];
@@ -66,20 +66,20 @@ async function scene(t: ExecutionContext) {
     await Promise.all(stores.map((store) => store.close()));
     await proxy.stop();
   });
-  // Redis knows the scripts from here on: otherwise the first reply would be that it does not.
+  // Loads the scripts into Redis. Otherwise the first reply would be that a script is missing.
   for (const fencing of [true, false]) await process.call(`${key}:first`, { fencing }, () => {});
-  return { key, watcher, proxy, process, neighbour };
+  return { key, watcher, proxy, process, neighbor };
 }
 
 type Scene = Awaited<ReturnType<typeof scene>>;
 
-/** The neighbour enters and leaves without waiting for the end of a lock time, and nothing is left. */
-async function isFree(t: ExecutionContext, { key, neighbour, watcher }: Scene): Promise<void> {
-  t.is(await neighbour.call(key, LOCK_TIME, () => "in"), "in");
+/** Checks that the neighbor gets the lock without waiting for a lock time, and that nothing is left. */
+async function isFree(t: ExecutionContext, { key, neighbor, watcher }: Scene): Promise<void> {
+  t.is(await neighbor.call(key, LOCK_TIME, () => "in"), "in");
   await until(async () => (await watcher.exists(key, queueOf(key))) === 0);
 }
 
-/** The process holds the lock until `end` is called. */
+/** Holds the lock until `end` is called. */
 async function holding(process: FleetProcess, key: string, lockTime: typeof LOCK_TIME) {
   const [entered, end] = [deferred(), deferred()];
   const call = process.call(key, lockTime, async () => {
@@ -93,8 +93,8 @@ async function holding(process: FleetProcess, key: string, lockTime: typeof LOCK
 
 for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
   for (const fencing of [false, true]) {
-    const token = fencing ? ", which drew a fencing token" : "";
-    test(`the reply to an acquire${token} is lost: ${name}`, async (t) => {
+    const token = fencing ? " with a fencing token" : "";
+    test(`a caller gets the lock if the reply to its acquire${token} is lost: ${name}`, async (t) => {
       const here = await scene(t);
       const { key, proxy, process } = here;
       const struck = proxy.strike(1, fate, key);
@@ -112,10 +112,10 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     });
   }
 
-  test(`the reply to one who asks for a place in the queue is lost: ${name}`, async (t) => {
+  test(`a waiter gets the lock if the reply to its enqueue is lost: ${name}`, async (t) => {
     const here = await scene(t);
-    const { key, proxy, process, neighbour } = here;
-    const other = await holding(neighbour, key, LOCK_TIME);
+    const { key, proxy, process, neighbor } = here;
+    const other = await holding(neighbor, key, LOCK_TIME);
     const struck = proxy.strike(2, fate, key); // After the acquire, which is refused.
     const call = process.call(key, LOCK_TIME, () => "result");
     await struck;
@@ -126,10 +126,10 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     await isFree(t, here);
   });
 
-  test(`the reply by which one who waited is granted the lock is lost: ${name}`, async (t) => {
+  test(`a waiter gets the lock if the reply that grants it is lost: ${name}`, async (t) => {
     const here = await scene(t);
-    const { key, watcher, proxy, process, neighbour } = here;
-    const other = await holding(neighbour, key, LOCK_TIME);
+    const { key, watcher, proxy, process, neighbor } = here;
+    const other = await holding(neighbor, key, LOCK_TIME);
     const call = process.call(key, LOCK_TIME, () => "result");
     await until(async () => (await watcher.exists(queueOf(key))) === 1);
     const struck = proxy.strike(1, fate, key);
@@ -140,7 +140,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     await isFree(t, here);
   });
 
-  test(`the reply to a renewal is lost: ${name}`, async (t) => {
+  test(`a holder keeps the lock if the reply to a renewal is lost: ${name}`, async (t) => {
     const here = await scene(t);
     const { key, proxy, process } = here;
     const call = process.call(key, { lockTime: "12s" }, async (lock) => {
@@ -155,7 +155,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
     await isFree(t, here);
   });
 
-  test(`the reply to a release is lost: ${name}`, async (t) => {
+  test(`a release frees the key even if its reply is lost: ${name}`, async (t) => {
     const here = await scene(t);
     const { proxy, process } = here;
     let struck = Promise.resolve();
@@ -163,18 +163,18 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
       struck = proxy.strike(1, fate, here.key);
       return "result";
     });
-    t.is(await call, "result", "a body that succeeded is not failed by it");
+    t.is(await call, "result", "the lost reply does not fail a body that succeeded");
     await struck;
     await isFree(t, here); // Before the network recovers.
     await recover(proxy);
     t.is(await process.call(here.key, LOCK_TIME, () => "again"), "again");
   });
 
-  test(`the reply to a release that gives the lock to the next is lost: ${name}`, async (t) => {
+  test(`the next local caller gets the lock if the reply to the release before it is lost: ${name}`, async (t) => {
     const here = await scene(t);
     const { key, proxy, process } = here;
     const first = await holding(process, key, LOCK_TIME);
-    // Of another lock time, because otherwise it would be handed on inside the process.
+    // With another lock time, because otherwise the lock would be handed off.
     const second = process.call(key, OTHER_LOCK_TIME, () => "second");
     const struck = proxy.strike(1, fate, key);
     first.end();
@@ -187,7 +187,7 @@ for (const [name, { fate, recover }] of Object.entries(LOSSES)) {
 }
 
 for (const recovery of ["heal", "reset"] as const) {
-  test(`a lock whose grant nobody heard of in time is given back after the network's ${recovery}`, async (t) => {
+  test(`a lock whose grant reply was missed is released after the network's ${recovery}`, async (t) => {
     const here = await scene(t);
     const { key, watcher, proxy, process } = here;
     const struck = proxy.strike(1, "silence", key);

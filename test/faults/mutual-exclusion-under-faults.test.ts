@@ -6,7 +6,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { judge } from "../support/sections";
 import { until } from "../support/until";
 
-// The same, while holders die, stand still and are cut off.
+// Mutual exclusion between real processes while holders die, freeze, and are cut off.
 
 let server: RedisServer;
 
@@ -16,13 +16,13 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-/** For processes that are compiled as they start, several at once, and do not get a processor for long. */
+/** Several processes are compiled as they start, and may get no CPU for a long time. */
 const STARTED_BY_MS = 180_000;
 
 const LOCK_TIME_MS = 500;
 const LONGER_THAN_THE_LOCK_MS = 1.6 * LOCK_TIME_MS;
 
-/** Each strikes a process one of whose bodies has just entered, and ends when the process is as before. */
+/** Each fault strikes a process whose body has just started, and ends when the process has recovered. */
 const FAULTS: Record<string, (victim: Contender) => Promise<void>> = {
   killed: (victim) => victim.kill(),
   async stopped({ child }) {
@@ -44,7 +44,7 @@ const FAULTS: Record<string, (victim: Contender) => Promise<void>> = {
   },
 };
 
-test("whatever befalls holders, no two bodies ever believe at one time that the lock is theirs", async (t) => {
+test("no two bodies ever trust the same lock at once, whatever happens to their processes", async (t) => {
   t.timeout(STARTED_BY_MS);
   const watcher = server.client();
   const key = "LOCK_war";
@@ -53,11 +53,11 @@ test("whatever befalls holders, no two bodies ever believe at one time that the 
   const alive = await Promise.all([arena.add(), arena.add(), arena.add(), arena.add()]);
   for (const [name, strike] of [...Object.entries(FAULTS), ...Object.entries(FAULTS)]) {
     const victim = alive.shift();
-    if (victim === undefined) throw new Error("nobody is left");
+    if (victim === undefined) throw new Error("no process is left");
     await victim.inLongBody();
     const before = arena.sections.length;
     await strike(victim);
-    await until(() => arena.sections.length > before); // Life goes on.
+    await until(() => arena.sections.length > before); // Other bodies still enter.
     alive.push(name === "killed" ? await arena.add() : victim);
   }
   t.deepEqual(await arena.end(), ["0", "0", "0", "0"]);
@@ -70,11 +70,7 @@ test("whatever befalls holders, no two bodies ever believe at one time that the 
   t.deepEqual(unannounced, []);
   t.deepEqual(tokensThatFell, []);
   t.false(arena.sections.some(({ wasLeftInTheDark }) => wasLeftInTheDark));
-  t.true(overlaps > 0, "without any, nothing was put to the test");
-  t.deepEqual(
-    new Set(arena.failures),
-    new Set(["LOCK_LOST"]),
-    "who lost the lock is told, and nobody else fails",
-  );
+  t.true(overlaps > 0, "without an overlap, nothing was tested");
+  t.deepEqual(new Set(arena.failures), new Set(["LOCK_LOST"]), "only callers that lost the lock fail");
   await until(async () => (await watcher.keys(`*${key}*`)).join() === fenceOf(key));
 });

@@ -7,7 +7,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { judge, type Section } from "../support/sections";
 import { until } from "../support/until";
 
-// Real processes, and nothing fails.
+// Mutual exclusion between real processes without faults.
 
 let server: RedisServer;
 
@@ -17,13 +17,13 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-/** For processes that are compiled as they start, several at once, and do not get a processor for long. */
+/** Several processes are compiled as they start, and may get no CPU for a long time. */
 const STARTED_BY_MS = 180_000;
 
 /** So long that no lock is lost, however slow the machine is. */
 const LOCK_TIME_MS = 20_000;
 
-test("of 4 processes with 8 callers each, one at a time is in, all get in, and nothing is left", async (t) => {
+test("callers of 4 processes enter one at a time, all of them enter, and nothing is left", async (t) => {
   t.timeout(STARTED_BY_MS);
   const watcher = server.client();
   const key = "LOCK_peace";
@@ -41,11 +41,11 @@ test("of 4 processes with 8 callers each, one at a time is in, all get in, and n
   t.deepEqual(await watcher.keys(`*${key}*`), [fenceOf(key)]);
 });
 
-test("a plain SET NX PX of somebody who knows nothing of us excludes us, and is excluded", async (t) => {
+test("a plain SET NX PX of another program excludes Lockweave and is excluded by it", async (t) => {
   t.timeout(STARTED_BY_MS);
   const foreigner = server.client();
   const key = "LOCK_foreign";
-  // With rests, because nobody else gets a lock that its queue gives on without end.
+  // With rests, because a queue that is never empty would not let another program in.
   const arena = new Arena(server, { key, callers: 2, lockTimeMs: LOCK_TIME_MS, restMs: 20 });
   t.teardown(() => arena.clear());
   await Promise.all([arena.add(), arena.add()]);

@@ -14,14 +14,14 @@ import { monotonicMs } from "../support/monotonic";
 import { judge, type Section } from "../support/sections";
 import { until } from "../support/until";
 
-// A quorum of five real masters, and what befalls them. `QUORUM_ROUNDS=20` strikes 20 times with each fault.
+// A quorum of five real masters under faults. `QUORUM_ROUNDS=20` plays each fault 20 times.
 
 const ROUNDS = Number(process.env["QUORUM_ROUNDS"] ?? 1);
 
 const LOCK_TIME_MS = 500;
-/** So long a master that was restarted does not count. */
+/** A restarted master does not count for this long. */
 const LONGEST_LOCK_TIME_MS = 1_000;
-/** For processes that are compiled as they start, and do not get a processor for long. */
+/** Processes are compiled as they start, and may get no CPU for a long time. */
 const STARTED_BY_MS = 180_000;
 /** All faults once, on a machine that is busy with other tests. */
 const ROUND_WITHIN_MS = 100_000;
@@ -36,34 +36,34 @@ test.after.always(() => masters.stop());
 
 interface Battle {
   readonly contenders: readonly Contender[];
-  /** Bodies that have entered. */
+  /** Returns the number of bodies that have entered. */
   readonly sections: () => number;
 }
 
 const untilAllCount = (longestLockTimeMs = LONGEST_LOCK_TIME_MS): Promise<void> =>
   pause(longestLockTimeMs + 100);
 
-/** Resolves when some have entered since. */
-async function lifeGoesOn({ sections }: Battle): Promise<void> {
+/** Waits until more bodies have entered. */
+async function moreBodiesEnter({ sections }: Battle): Promise<void> {
   const before = sections();
   await until(() => sections() > before + 3);
 }
 
-/** Each ends when the masters are as before. */
+/** Each fault ends when the masters have recovered. */
 const FAULTS: Record<string, (battle: Battle, round: number) => Promise<void>> = {
   async "two of five die"(battle, round) {
     const two = [round % 5, (round + 1) % 5];
     await masters.kill(...two);
-    await lifeGoesOn(battle);
+    await moreBodiesEnter(battle);
     await masters.revive(...two);
     await untilAllCount();
   },
   async "two of five hang"(battle, round) {
     const two = [round % 5, (round + 2) % 5];
     masters.hang(...two);
-    await lifeGoesOn(battle);
+    await moreBodiesEnter(battle);
     await pause(1.6 * LOCK_TIME_MS);
-    await lifeGoesOn(battle);
+    await moreBodiesEnter(battle);
     masters.moveOn(...two);
   },
   async "two of five come and go"(battle, round) {
@@ -76,13 +76,13 @@ const FAULTS: Record<string, (battle: Battle, round: number) => Promise<void>> =
       masters.moveOn(other);
       await pause(50);
     }
-    await lifeGoesOn(battle);
+    await moreBodiesEnter(battle);
     await untilAllCount();
   },
   async "two of five are restarted empty under a long body"(battle, round) {
     await battle.contenders[round % 2]?.inLongBody();
     await masters.restart(round % 5, (round + 1) % 5);
-    await lifeGoesOn(battle);
+    await moreBodiesEnter(battle);
     await untilAllCount();
   },
   async "three of five die, and come back empty"(battle, round) {
@@ -91,15 +91,15 @@ const FAULTS: Record<string, (battle: Battle, round: number) => Promise<void>> =
     await pause(LOCK_TIME_MS);
     await masters.revive(...three);
     await untilAllCount();
-    await lifeGoesOn(battle);
+    await moreBodiesEnter(battle);
   },
   async "a process cannot reach the first three"(battle, round) {
     const proxies = battle.contenders[round % 2]?.proxies.slice(0, 3) ?? [];
     for (const proxy of proxies) proxy.blackHole();
-    await lifeGoesOn(battle);
+    await moreBodiesEnter(battle);
     await pause(1.6 * LOCK_TIME_MS);
     for (const proxy of proxies) proxy.heal();
-    await lifeGoesOn(battle);
+    await moreBodiesEnter(battle);
   },
   async "the processes cannot reach different ones"(battle) {
     const cut = [
@@ -107,47 +107,44 @@ const FAULTS: Record<string, (battle: Battle, round: number) => Promise<void>> =
       battle.contenders[1]?.proxies.slice(3) ?? [],
     ].flat();
     for (const proxy of cut) proxy.blackHole();
-    await lifeGoesOn(battle);
+    await moreBodiesEnter(battle);
     for (const proxy of cut) proxy.heal();
   },
 };
 
-test.serial(
-  "whatever befalls masters, no two bodies ever believe at one time that the lock is theirs",
-  async (t) => {
-    t.timeout(STARTED_BY_MS + ROUNDS * ROUND_WITHIN_MS);
-    const arena = new Arena(masters, {
-      key: "LOCK_quorum",
-      callers: 3,
-      lockTimeMs: LOCK_TIME_MS,
-      longestLockTimeMs: LONGEST_LOCK_TIME_MS,
-      restMs: 20,
-    });
-    t.teardown(() => arena.clear());
-    const battle: Battle = {
-      contenders: await Promise.all([arena.add(), arena.add()]),
-      sections: () => arena.sections.length,
-    };
-    await lifeGoesOn(battle);
-    for (const [name, strike] of Object.entries(FAULTS)) {
-      const [before, startedAt] = [arena.sections.length, monotonicMs()];
-      for (let round = 0; round < ROUNDS; round += 1) await strike(battle, round);
-      t.log(
-        `${name}, ${ROUNDS} times: ${arena.sections.length - before} sections in ${Math.round(monotonicMs() - startedAt)} ms`,
-      );
-    }
-    t.deepEqual(await arena.end(), ["0", "0"]);
-    const { sections, overlaps, foretold, unannounced, tokensThatFell } = judge(arena.sections);
+test.serial("no two bodies ever trust the same lock at once, whatever happens to the masters", async (t) => {
+  t.timeout(STARTED_BY_MS + ROUNDS * ROUND_WITHIN_MS);
+  const arena = new Arena(masters, {
+    key: "LOCK_quorum",
+    callers: 3,
+    lockTimeMs: LOCK_TIME_MS,
+    longestLockTimeMs: LONGEST_LOCK_TIME_MS,
+    restMs: 20,
+  });
+  t.teardown(() => arena.clear());
+  const battle: Battle = {
+    contenders: await Promise.all([arena.add(), arena.add()]),
+    sections: () => arena.sections.length,
+  };
+  await moreBodiesEnter(battle);
+  for (const [name, strike] of Object.entries(FAULTS)) {
+    const [before, startedAt] = [arena.sections.length, monotonicMs()];
+    for (let round = 0; round < ROUNDS; round += 1) await strike(battle, round);
     t.log(
-      `${sections} sections, ${overlaps} overlaps, ${foretold} foretold, ${unannounced.length} unannounced`,
+      `${name}, ${ROUNDS} times: ${arena.sections.length - before} sections in ${Math.round(monotonicMs() - startedAt)} ms`,
     );
-    t.deepEqual(unannounced, []);
-    t.deepEqual(tokensThatFell, []);
-    t.false(arena.sections.some(({ wasLeftInTheDark }) => wasLeftInTheDark));
-    const unexpected = arena.failures.filter((code) => code !== "LOCK_LOST" && code !== "LOCK_UNREACHABLE");
-    t.deepEqual(unexpected, []);
-  },
-);
+  }
+  t.deepEqual(await arena.end(), ["0", "0"]);
+  const { sections, overlaps, foretold, unannounced, tokensThatFell } = judge(arena.sections);
+  t.log(
+    `${sections} sections, ${overlaps} overlaps, ${foretold} foretold, ${unannounced.length} unannounced`,
+  );
+  t.deepEqual(unannounced, []);
+  t.deepEqual(tokensThatFell, []);
+  t.false(arena.sections.some(({ wasLeftInTheDark }) => wasLeftInTheDark));
+  const unexpected = arena.failures.filter((code) => code !== "LOCK_LOST" && code !== "LOCK_UNREACHABLE");
+  t.deepEqual(unexpected, []);
+});
 
 interface Settings {
   readonly majority?: number;
@@ -171,7 +168,7 @@ const OPTIONS = { lockTime: "500ms", waitTime: "400ms", retryTimes: 1 } as const
 const PATIENT = { lockTime: "500ms", waitTime: "100s" } as const;
 
 test.serial(
-  "with three of five dead a lock is unreachable within its budget, and there again when they are",
+  "a call fails within its budget while three of five masters are dead, and works afterwards",
   async (t) => {
     t.timeout(STARTED_BY_MS);
     await untilAllCount();
@@ -201,9 +198,9 @@ test.serial(
   },
 );
 
-test.serial("a hold that is renewed outlives the restart of one master after the other", async (t) => {
+test.serial("a renewed lock survives the restart of one master after the other", async (t) => {
   t.timeout(STARTED_BY_MS);
-  const lockTimeMs = 4_000; // So long may the machine be busy with others.
+  const lockTimeMs = 4_000; // The machine may be busy with other tests for this long.
   await untilAllCount(lockTimeMs);
   const process = processAt(t, masters.urls, { longestLockTimeMs: lockTimeMs, commandTimeout: "2s" });
   await process.call("LOCK_b", { ...PATIENT, lockTime: `${lockTimeMs}ms` }, async (lock) => {
@@ -211,7 +208,7 @@ test.serial("a hold that is renewed outlives the restart of one master after the
       await masters.restart(n);
       await untilAllCount(lockTimeMs);
       const client = masters.server(n).client();
-      await until(async () => (await client.exists("LOCK_b")) === 1); // A renewal that counts it.
+      await until(async () => (await client.exists("LOCK_b")) === 1); // A renewal has restored the hold on it.
       lock.assertHeld();
     }
   });
@@ -219,9 +216,9 @@ test.serial("a hold that is renewed outlives the restart of one master after the
 });
 
 /**
- * What two processes do that see different masters.
+ * Runs two processes that see different masters, and returns the bodies that entered.
  *
- * @param waitTimeMs how long the one that sees two of five waits for the lock, and the other waits for it
+ * @param waitTimeMs how long the process that sees two masters waits for the lock, and each body for the other
  */
 async function apart(t: ExecutionContext, majority: number, waitTimeMs: number): Promise<Section[]> {
   await untilAllCount();
@@ -249,13 +246,10 @@ async function apart(t: ExecutionContext, majority: number, waitTimeMs: number):
   return sections;
 }
 
-test.serial(
-  "of two processes that see different masters, only the one that sees a majority enters",
-  async (t) => {
-    t.is((await apart(t, 3, 3_000)).length, 1);
-  },
-);
+test.serial("only the process that sees a majority of the masters enters", async (t) => {
+  t.is((await apart(t, 3, 3_000)).length, 1);
+});
 
-test.serial("a quorum that counts two of five for a majority is found out by the judge", async (t) => {
+test.serial("judge() finds a quorum that counts two of five masters as a majority", async (t) => {
   t.is(judge(await apart(t, 2, 60_000)).unannounced.length, 1);
 });

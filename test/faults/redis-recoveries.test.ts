@@ -16,13 +16,13 @@ import { retire } from "../support/retire";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// What Redis goes through while somebody holds a lock and somebody waits: who keeps it, who is told, who goes on.
+// Failures and recoveries of Redis while one process holds a lock and another waits for it.
 
 const KEY = "LOCK_recovery";
 const PATIENT = { retryTimes: 1, waitTime: "10m" } as const;
 
 function process(t: ExecutionContext, client: Redis, commandTimeout?: Duration): FleetProcess {
-  client.on("error", () => {}); // Each command tells its own failure.
+  client.on("error", () => {}); // Each command reports its own failure.
   const made = processOver(t, redisStore(client), commandTimeout);
   t.teardown(() => client.disconnect());
   return made;
@@ -34,7 +34,7 @@ function processOver(t: ExecutionContext, store: Store, commandTimeout: Duration
   return made;
 }
 
-/** One holds the lock, until `end` or until it is lost; another one waits for it in the queue. */
+/** Starts a process that holds the lock until `end` or until it is lost, and another one that waits in the queue. */
 async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTime: "15s" | "10m") {
   const options = { host: "127.0.0.1", port: server.port };
   const [entered, end] = [deferred(), deferred()];
@@ -44,7 +44,7 @@ async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTim
     await end.promise;
     return lock.remaining() > 0 ? "kept" : "lost";
   });
-  holder.catch(() => {}); // Looked at later.
+  holder.catch(() => {}); // Awaited later.
   await entered.promise;
   const waiter = process(t, new Redis(options)).call(KEY, PATIENT, () => "in");
   waiter.catch(() => {});
@@ -53,12 +53,12 @@ async function holderAndWaiter(t: ExecutionContext, server: RedisServer, lockTim
   return { holder, waiter, watcher, end: () => end.resolve() };
 }
 
-test("SCRIPT FLUSH: the holder's renewals and release, and the waiter, go on", async (t) => {
+test("renewals, the release, and the waiter work after SCRIPT FLUSH", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "15s");
   await watcher.script("FLUSH");
-  // Renewed by a script that Redis did not know any more.
+  // Redis no longer knew the script that renews.
   await renewalOf(KEY, watcher);
   await watcher.script("FLUSH");
   end();
@@ -66,7 +66,7 @@ test("SCRIPT FLUSH: the holder's renewals and release, and the waiter, go on", a
   t.is(await waiter, "in");
 });
 
-test("a restart without its data: the holder is told that the lock is lost, and the waiter enters", async (t) => {
+test("the holder loses its lock and the waiter enters if Redis restarts without its data", async (t) => {
   const server = await startRedis();
   const { holder, waiter } = await holderAndWaiter(t, server, "15s");
   await server.stop();
@@ -77,12 +77,12 @@ test("a restart without its data: the holder is told that the lock is lost, and 
 });
 
 for (const watchdog of [true, false]) {
-  for (const whose of ["the application's client", "a client of ours"]) {
-    const kind = watchdog ? "a watched" : "an unwatched";
-    test(`a restart without its data: ${kind} holder over ${whose} is told as soon as Redis is back`, async (t) => {
+  for (const whose of ["the application's client", "our own client"]) {
+    const kind = watchdog ? "a holder with a watchdog" : "a holder without a watchdog";
+    test(`${kind} over ${whose} learns of its loss as soon as Redis is back without its data`, async (t) => {
       const server = await startRedis();
-      const isOurs = whose === "a client of ours";
-      // No second command is to be on its way when the server ends: the client would send it again, and it would take the key.
+      const isOurs = whose === "our own client";
+      // No second command may be in flight when the server ends. The client would send it again, and it would take the key.
       const timeout = "10s";
       const one = isOurs
         ? processOver(t, redisStoreAt(server.url), timeout)
@@ -90,23 +90,23 @@ for (const watchdog of [true, false]) {
       const lockTimeMs = 600_000;
       const restarted = deferred<number>();
       const call = one.call(KEY, { lockTime: `${lockTimeMs}ms`, watchdog }, async (lock) => {
-        const told = once(lock.signal, "abort");
+        const aborted = once(lock.signal, "abort");
         await server.stop();
         const again = await startRedisAt(server.port);
         t.teardown(again.stop);
         const backAt = monotonicMs();
-        await told;
+        await aborted;
         restarted.resolve(monotonicMs() - backAt);
       });
       await t.throwsAsync(call, { instanceOf: LockLostError, message: /its key disappeared early/ });
       const tookMs = await restarted.promise;
-      t.log(`told ${tookMs.toFixed(0)} ms after Redis was back`);
-      t.true(tookMs < lockTimeMs / 3 / 2, "long before a renewal could be due");
+      t.log(`aborted ${tookMs.toFixed(0)} ms after Redis was back`);
+      t.true(tookMs < lockTimeMs / 3 / 2, "long before a renewal is due");
     });
   }
 }
 
-test("a key that is deleted under a holder is lost for it, also when it hands the lock on inside the process", async (t) => {
+test("a holder whose key was deleted reports the loss even if it hands off the lock", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const watcher = server.client();
@@ -118,18 +118,18 @@ test("a key that is deleted under a holder is lost for it, also when it hands th
   };
   subscribe("lockweave:release", note);
   t.teardown(() => unsubscribe("lockweave:release", note));
-  // Who gets no reply is not told of a loss: so there is time for one.
+  // A holder without a reply does not learn of the loss, so the timeout is long.
   const here = process(t, new Redis(server.port), "10s");
   const elsewhere = process(t, new Redis(server.port), "10s");
-  await elsewhere.call(`${KEY}:first`, {}, () => {}); // It is connected.
+  await elsewhere.call(`${KEY}:first`, {}, () => {}); // Now it is connected.
   const ends: string[] = [];
   for (let round = 1; round <= 100 && !outcomes.has("handed off"); round += 1) {
     const end = deferred();
     let behind: Promise<unknown> = Promise.resolve();
     const first = here.call(KEY, {}, async () => {
-      behind = here.call(KEY, PATIENT, () => {}).catch(() => {}); // Who was given what was lost is told, too.
+      behind = here.call(KEY, PATIENT, () => {}).catch(() => {}); // The next holder of the lost lock gets an error, too.
       await watcher.del(KEY);
-      // The other one is inside before the first one ends.
+      // The other process enters before the first body ends.
       await new Promise<void>((inside) => {
         void elsewhere.call(KEY, PATIENT, async () => {
           inside();
@@ -146,14 +146,14 @@ test("a key that is deleted under a holder is lost for it, also when it hands th
     ends,
     ends.map(() => "LOCK_LOST"),
   );
-  t.true(outcomes.has("handed off"), "a machine too slow for that shows nothing");
+  t.true(outcomes.has("handed off"), "the machine is too slow for a hand-off, so nothing was tested");
 });
 
 function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }
 
-test("all clients' connections are killed: the holder keeps the lock, and the waiter enters after it", async (t) => {
+test("the holder keeps the lock and the waiter enters after it if all client connections are killed", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "10m");
@@ -164,7 +164,7 @@ test("all clients' connections are killed: the holder keeps the lock, and the wa
   t.is(await waiter, "in");
 });
 
-test("LOADING: who asks meanwhile gets the lock when it is over, or learns why there was none", async (t) => {
+test("a call while Redis is LOADING gets the lock afterwards, or an error that says why not", async (t) => {
   const eager = ["--loading-process-events-interval-bytes", "1024", "--enable-debug-command", "yes"];
   const server = await startRedis(...eager);
   t.teardown(server.stop);
@@ -190,7 +190,7 @@ test("LOADING: who asks meanwhile gets the lock when it is over, or learns why t
   await reloaded;
 });
 
-test("-LOADING in answer to one command: it is asked again, and the caller notices nothing", async (t) => {
+test("a command that is answered with -LOADING is sent again without an error", async (t) => {
   const server = await startRedis();
   const proxy = await startTcpProxy(server.port);
   t.teardown(async () => {
@@ -209,7 +209,7 @@ for (const [name, begin] of Object.entries({
   OOM: (admin: Redis) => admin.call("CONFIG", "SET", "maxmemory", "1"),
   WRITEPAUSE: (admin: Redis) => admin.call("CLIENT", "PAUSE", "150", "WRITE"),
 })) {
-  test(`${name}: the holder's lock is renewed and released all the same`, async (t) => {
+  test(`a held lock is renewed and released despite ${name}`, async (t) => {
     const server = await startRedis();
     t.teardown(server.stop);
     const { holder, waiter, watcher, end } = await holderAndWaiter(t, server, "15s");
@@ -236,7 +236,7 @@ for (const [name, { begin, end }] of Object.entries({
     end: (admin: Redis) => admin.del(KEY),
   },
 })) {
-  test(`${name}: the holder whose lock cannot be renewed is told at its deadline at the latest`, async (t) => {
+  test(`a holder that cannot renew its lock because of ${name} learns of the loss`, async (t) => {
     const server = await startRedis();
     t.teardown(server.stop);
     const { holder, watcher } = await holderAndWaiter(t, server, "15s");

@@ -7,21 +7,21 @@ import { startRedis } from "../support/redis-server";
 import { retire } from "../support/retire";
 import { until } from "../support/until";
 
-// What Redis' own settings can take away is told once, with the cure, and work goes on.
+// Redis settings that endanger locks are logged once, with a fix, and calls still work.
 
 for (const [name, policy, warnings] of [
-  ["a Redis that may evict held locks is warned of once", "allkeys-lru", 1],
-  ["a Redis that refuses writes when its memory is full is not warned of", "noeviction", 0],
+  ["a Redis that may evict held locks causes one warning", "allkeys-lru", 1],
+  ["a Redis that rejects writes when its memory is full causes no warning", "noeviction", 0],
 ] as const) {
   test(name, async (t) => {
     const server = await startRedis("--maxmemory", "50mb", "--maxmemory-policy", policy);
     t.teardown(server.stop);
     const admin = server.client();
-    const told: string[] = [];
+    const logged: string[] = [];
     const client = server.client();
     const process = new FleetProcess({
       store: redisStore(client),
-      logger: { warn: (line) => void told.push(line) },
+      logger: { warn: (line) => void logged.push(line) },
     });
     t.teardown(() => retire(process));
     for (let connection = 1; connection <= 3; connection += 1) {
@@ -29,21 +29,21 @@ for (const [name, policy, warnings] of [
       const isBack = once(client, "ready");
       await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
       await isBack;
-      await client.ping(); // Behind the question for the settings, which is asked of each new connection.
+      await client.ping(); // Waits for the query of the settings, which each new connection sends first.
     }
-    t.is(told.length, warnings, told.join("\n"));
-    for (const line of told) t.regex(line, /maxmemory-policy allkeys-lru.*Keep locks in .*noeviction/);
+    t.is(logged.length, warnings, logged.join("\n"));
+    for (const line of logged) t.regex(line, /maxmemory-policy allkeys-lru.*Keep locks in .*noeviction/);
   });
 }
 
-test("a Redis user without channels is warned of once, and those who wait get in all the same", async (t) => {
+test("a Redis user without channels causes one warning, and waiters still get the lock", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   await server.client().call("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "resetchannels");
-  const told: string[][] = [];
+  const logged: string[][] = [];
   const members = [1, 2].map(() => {
     const lines: string[] = [];
-    told.push(lines);
+    logged.push(lines);
     const store = redisStore(server.client({ username: "app", password: "secret" }));
     const member = new FleetProcess({ store, logger: { warn: (line) => void lines.push(line) } });
     t.teardown(() => retire(member));
@@ -51,10 +51,10 @@ test("a Redis user without channels is warned of once, and those who wait get in
   });
   const holder = new FleetProcess({ store: redisStore(server.client()) });
   t.teardown(() => retire(holder));
-  const [entered, everybodyIsTold] = [deferred(), deferred()];
+  const [entered, allHaveLogged] = [deferred(), deferred()];
   const held = holder.call("LOCK_deaf", {}, async () => {
     entered.resolve();
-    await everybodyIsTold.promise;
+    await allHaveLogged.promise;
   });
   await entered.promise;
   const sections = members.map(async (member) => {
@@ -64,11 +64,11 @@ test("a Redis user without channels is warned of once, and those who wait get in
     }
     return results;
   });
-  await until(() => told.every((lines) => lines.length > 0));
-  everybodyIsTold.resolve();
+  await until(() => logged.every((lines) => lines.length > 0));
+  allHaveLogged.resolve();
   await held;
   t.deepEqual(await Promise.all(sections), [Array(4).fill("in"), Array(4).fill("in")]);
-  for (const lines of told) {
+  for (const lines of logged) {
     t.is(lines.length, 1, lines.join("\n"));
     t.regex(lines.join("\n"), /may not use the channels.*ACL SETUSER <user> &lockweave:2:\*/);
   }

@@ -8,49 +8,49 @@ import { startRedis } from "../support/redis-server";
 import { retire } from "../support/retire";
 import { until } from "../support/until";
 
-// Each state of Redis in which it refuses a lock: how the caller learns it, in which error and in which words, and
-// that the next call works when the state is over.
+// Each state in which Redis rejects locks. The caller gets the error and the message for it, and the next call works when the
+// state is over.
 
 interface State {
   /** Brings Redis into the state, over a connection that keeps its rights. */
   begin(admin: Redis, key: string): Promise<unknown>;
   end(admin: Redis, key: string): Promise<unknown>;
   readonly error: typeof LockUnreachableError | typeof LockMisconfiguredError;
-  /** What the message tells. */
+  /** What the message must say. */
   readonly words: RegExp;
 }
 
 const config = (admin: Redis, ...args: string[]): Promise<unknown> => admin.call("CONFIG", "SET", ...args);
 
 const STATES: Record<string, State> = {
-  "READONLY: it has become a replica": {
+  "Redis has become a replica (READONLY)": {
     begin: (admin) => admin.replicaof("127.0.0.1", 1),
     end: (admin) => admin.replicaof("NO", "ONE"),
     error: LockUnreachableError,
     words: /could not be asked .*READONLY You can't write against a read only replica/,
   },
-  "MASTERDOWN: it is a replica that has lost its master": {
+  "Redis is a replica that has lost its master (MASTERDOWN)": {
     async begin(admin) {
       await config(admin, "replica-serve-stale-data", "no");
       await admin.replicaof("127.0.0.1", 1);
     },
     end: (admin) => admin.replicaof("NO", "ONE"),
     error: LockUnreachableError,
-    words: /could not be asked .*(MASTERDOWN|READONLY)/, // A plain write is told the latter.
+    words: /could not be asked .*(MASTERDOWN|READONLY)/, // A plain write gets the latter.
   },
-  "OOM: it has no memory left": {
+  "Redis has no memory left (OOM)": {
     begin: (admin) => config(admin, "maxmemory", "1"),
     end: (admin) => config(admin, "maxmemory", "0"),
     error: LockUnreachableError,
     words: /could not be asked .*OOM command not allowed/,
   },
-  "NOREPLICAS: too few replicas": {
+  "Redis has too few replicas (NOREPLICAS)": {
     begin: (admin) => config(admin, "min-replicas-to-write", "1"),
     end: (admin) => config(admin, "min-replicas-to-write", "0"),
     error: LockUnreachableError,
     words: /could not be asked .*NOREPLICAS/,
   },
-  "MISCONF: it cannot save to disk": {
+  "Redis cannot save to disk (MISCONF)": {
     async begin(admin) {
       const [, dir] = (await admin.call("CONFIG", "GET", "dir")) as string[];
       if (dir !== undefined) await rm(dir, { recursive: true });
@@ -62,7 +62,7 @@ const STATES: Record<string, State> = {
     error: LockUnreachableError,
     words: /could not be asked .*MISCONF/,
   },
-  "BUSY: a script runs for ever": {
+  "a script runs forever (BUSY)": {
     async begin(admin) {
       await config(admin, "busy-reply-threshold", "20");
       const runaway = admin.duplicate();
@@ -82,7 +82,7 @@ const STATES: Record<string, State> = {
     error: LockUnreachableError,
     words: /could not be asked .*BUSY/,
   },
-  "NOAUTH: it asks for a password": {
+  "Redis asks for a password (NOAUTH)": {
     async begin(admin) {
       await config(admin, "requirepass", "secret");
       await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
@@ -91,14 +91,14 @@ const STATES: Record<string, State> = {
     error: LockMisconfiguredError,
     words: /Redis asks for a password \(NOAUTH.*\)\. Fix: give it to the client/,
   },
-  "NOPERM: its user may not run a command": {
+  "the Redis user may not run a command (NOPERM)": {
     begin: (admin) => admin.call("ACL", "SETUSER", "default", "-set"),
     end: (admin) => admin.call("ACL", "SETUSER", "default", "+@all"),
     error: LockMisconfiguredError,
     words:
       /the Redis user may not run a command that locks need, or not on this key \((NOPERM|ERR The user executing)/,
   },
-  "WRONGTYPE: the key holds other data": {
+  "the key holds other data (WRONGTYPE)": {
     begin: (admin, key) => admin.rpush(key, "somebody's list"),
     end: (admin, key) => admin.del(key),
     error: LockMisconfiguredError,
@@ -108,12 +108,12 @@ const STATES: Record<string, State> = {
 
 const KEY = "LOCK_state";
 const WAIT = { retryTimes: 2, waitTime: "200ms" } as const;
-/** An error that stays comes at once: a call that waited for its whole budget would outlast its test. */
+/** A permanent error comes immediately. A call that waited for its whole budget would outlast its test. */
 const PATIENT = { retryTimes: 1, waitTime: "10m" } as const;
 
 for (const [name, state] of Object.entries(STATES)) {
   for (const fencing of [false, true]) {
-    test(`${name}${fencing ? ", with fencing" : ""}`, async (t) => {
+    test(`a call${fencing ? " with fencing" : ""} fails with an explanation while ${name}, and works afterwards`, async (t) => {
       const server = await startRedis();
       t.teardown(server.stop);
       const admin = server.client();
@@ -141,7 +141,7 @@ for (const [name, state] of Object.entries(STATES)) {
   }
 }
 
-/** A process that has had a lock, so that its client is connected and Redis knows the scripts. */
+/** Creates a process that has held a lock, so its client is connected and Redis knows the scripts. */
 async function connected(t: ExecutionContext, client: Redis): Promise<FleetProcess> {
   const process = new FleetProcess({ store: redisStore(client), logger: { warn: () => {} } });
   t.teardown(() => retire(process));

@@ -1,13 +1,13 @@
 import test from "ava";
 import { judge, type Section } from "../support/sections";
 
-// The judge of mutual exclusion is judged itself: one that cannot find anything finds nothing.
+// Tests of judge(), with which other tests find bodies that overlap.
 
 function section(name: string, enteredAt: number, leftAt: number, others: Partial<Section> = {}): Section {
   return { name, enteredAt, leftAt, believedUntil: leftAt + 100, ...others };
 }
 
-test("bodies that come one after the other do not overlap, also when one enters as the other leaves", (t) => {
+test("bodies in sequence do not overlap, even if one enters as the other leaves", (t) => {
   const verdict = judge([section("a", 0, 10), section("c", 25, 30), section("b", 10, 20)]);
   t.deepEqual(verdict, {
     sections: 3,
@@ -19,43 +19,43 @@ test("bodies that come one after the other do not overlap, also when one enters 
   });
 });
 
-test("two who are in and both believe that the lock is theirs are an unannounced overlap", (t) => {
+test("two bodies that trust the same lock at once are an unannounced overlap", (t) => {
   const { overlaps, unannounced } = judge([section("a", 0, 10), section("b", 9.9, 20)]);
   t.is(overlaps, 1);
   t.is(unannounced.length, 1);
   t.regex(unannounced.join(""), /^a in 0\.00\.\.10\.00, .* and b in 9\.90/);
 });
 
-test("an overlap is foretold when the earlier one's signal fired before the later one entered", (t) => {
+test("an overlap is foretold if the first body's signal aborted before the second body entered", (t) => {
   const earlier = section("a", 0, 100, { believedUntil: 50, toldAt: 51 });
   const { overlaps, foretold, unannounced } = judge([earlier, section("b", 52, 60)]);
   t.deepEqual([overlaps, foretold, unannounced.length], [1, 1, 0]);
 });
 
-test("one that stood still counts as announced when it was over by its own clock before the later one entered", (t) => {
+test("an overlap with a frozen body is announced if its deadline passed before the other body entered", (t) => {
   const frozen = section("a", 0, 100, { believedUntil: 50, toldAt: 90 });
   const verdict = judge([frozen, section("b", 52, 60)]);
   t.deepEqual([verdict.foretold, verdict.noticedOnWaking, verdict.unannounced.length], [0, 1, 0]);
 });
 
-test("a holder that believed a moment too long is found", (t) => {
+test("judge() finds a holder that trusted its lock a moment too long", (t) => {
   const earlier = section("a", 0, 100, { believedUntil: 52.1, toldAt: 53 });
   t.is(judge([earlier, section("b", 52, 60)]).unannounced.length, 1);
 });
 
-test("a holder that was over and came to its next tick without being told is found", (t) => {
+test("judge() finds a holder whose signal did not abort by the tick after its deadline", (t) => {
   const earlier = section("a", 0, 100, { believedUntil: 50, wasLeftInTheDark: true });
   t.is(judge([earlier, section("b", 52, 60)]).unannounced.length, 1);
 });
 
-test("everyone who enters while one long body is in is an overlap of its own", (t) => {
+test("each body that enters during one long body is a separate overlap", (t) => {
   const long = section("a", 0, 100);
   const { overlaps, unannounced } = judge([long, section("b", 10, 20), section("c", 30, 40)]);
   t.is(overlaps, 2);
   t.is(unannounced.length, 2);
 });
 
-test("a fencing token that does not rise from one who enters to the next is found", (t) => {
+test("judge() finds a fencing token that does not rise", (t) => {
   const tokens = [5, 6, 6, 9, 8];
   const sections = tokens.map((fencingToken, index) =>
     section(`s${index}`, 10 * index, 10 * index + 5, { fencingToken }),
@@ -64,6 +64,6 @@ test("a fencing token that does not rise from one who enters to the next is foun
   t.deepEqual(tokensThatFell, ["6 of s1, then 6 of s2", "9 of s3, then 8 of s4"]);
 });
 
-test("who draws no token is not blamed for it", (t) => {
+test("judge() accepts bodies without a fencing token", (t) => {
   t.deepEqual(judge([section("a", 0, 1), section("b", 2, 3)]).tokensThatFell, []);
 });

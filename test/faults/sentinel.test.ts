@@ -12,27 +12,27 @@ import { retire } from "../support/retire";
 import { judge } from "../support/sections";
 import { until } from "../support/until";
 
-// A master and its one replica under Sentinel, which puts the replica in the master's place. Each lock is at both of them
-// before it counts, so that no fail-over loses one.
+// A master and its replica under Sentinel, which promotes the replica. Each lock is on both servers before it counts, so no
+// fail-over loses one.
 
-/** `SENTINEL_ROUNDS=20` plays all scenarios so often each. */
+/** `SENTINEL_ROUNDS=20` plays each scenario 20 times. */
 const ROUNDS = Number(process.env["SENTINEL_ROUNDS"] ?? 1);
 const KEY = "LOCK_guarded";
 
 let group: SentinelGroup;
-/** Those that run, the master first. */
+/** The running servers, the master first. */
 let servers: [master: RedisServer, replica: RedisServer];
 
 test.before(async () => {
   group = await startSentinelGroup(1, 3);
   const [master, replica] = group.servers;
-  if (master === undefined || replica === undefined) throw new Error("there are not both");
+  if (master === undefined || replica === undefined) throw new Error("the master or the replica is missing");
   servers = [master, replica];
 });
 
 test.after.always(() => group.stop());
 
-/** The replica is the master by now. */
+/** Waits until the replica is the master. */
 async function succeeded(): Promise<void> {
   const [, replica] = servers;
   const admin = replica.client();
@@ -41,7 +41,7 @@ async function succeeded(): Promise<void> {
   await group.calm();
 }
 
-/** Both are as before, the other way round. */
+/** Waits until the old master follows the new one, and swaps their roles. */
 async function follows(follower: RedisServer): Promise<void> {
   const [, master] = servers;
   const admin = follower.client();
@@ -49,7 +49,7 @@ async function follows(follower: RedisServer): Promise<void> {
   servers = [master, follower];
 }
 
-/** The replica hears nothing more of the master, whose clients hear nothing of that. */
+/** Cuts the replica off from the master. The clients of the master do not notice. */
 async function cut(): Promise<void> {
   const [master, replica] = servers;
   await master.client().call("ACL", "SETUSER", "default", "-psync", "-sync");
@@ -71,28 +71,28 @@ async function kill(): Promise<void> {
 
 const SCENARIOS: Record<string, (crowd: Crowd) => Promise<void>> = {
   "the master is killed": kill,
-  async "the master hangs until another is in its place"() {
+  async "the master hangs until the replica is promoted"() {
     const [master, replica] = servers;
     await group.alert();
     process.kill(master.pid, "SIGSTOP");
     await succeeded();
-    // Whoever has a command on its way to it still gets an answer, and must not believe it.
+    // A caller with a command in flight still gets an answer, which must not count.
     process.kill(master.pid, "SIGCONT");
     const admin = master.client();
-    // As Sentinel does it, some seconds later.
+    // Sentinel does the same some seconds later.
     await admin.replicaof("127.0.0.1", replica.port);
     await admin.call("CLIENT", "KILL", "TYPE", "normal");
     await follows(master);
   },
-  async "the replica hears nothing more, and then the master is killed"(crowd) {
+  async "the replica is cut off, and then the master is killed"(crowd) {
     await cut();
-    // Nobody is given the lock by the master alone.
+    // The master alone grants no lock.
     await crowd.isAtRest();
     await kill();
   },
 };
 
-async function goesOnAsEver(crowd: Crowd): Promise<void> {
+async function servesMore(crowd: Crowd): Promise<void> {
   const before = numberOf(crowd);
   await until(() => numberOf(crowd) > before + 50);
 }
@@ -102,7 +102,7 @@ function numberOf({ sections }: Crowd): number {
 }
 
 test.serial(
-  "whatever befalls a group under Sentinel, no two bodies believe at one time that a lock with replicas is theirs",
+  "no two bodies ever trust the same lock with replicas at once, whatever fails in a Sentinel group",
   async (t) => {
     t.timeout(60_000 + ROUNDS * 90_000);
     let opened = 0;
@@ -115,7 +115,7 @@ test.serial(
       const [before, startedAt] = [numberOf(crowd), monotonicMs()];
       for (let round = 0; round < ROUNDS; round += 1) {
         await strike(crowd);
-        await goesOnAsEver(crowd);
+        await servesMore(crowd);
       }
       const tookMs = Math.round(monotonicMs() - startedAt);
       t.log(`${name}, ${ROUNDS} times: ${numberOf(crowd) - before} sections in ${tookMs} ms`);
@@ -138,18 +138,18 @@ function openProcess(t: ExecutionContext): FleetProcess {
 }
 
 test.serial(
-  "a lock that the replica never had is lost with the master, and its holder is told long before its time is over; with replicas it is refused",
+  "a lock that only the master had is lost at its fail-over, and one with replicas is refused",
   async (t) => {
     t.timeout(300_000);
     const [holder, other] = [openProcess(t), openProcess(t)];
     t.is(await holder.call("LOCK_lost", { replicas: 1 }, () => "in"), "in");
     await cut();
-    const told = deferred();
+    const aborted = deferred();
     const entered = deferred();
     const lost = holder.call("LOCK_lost", { lockTime: "60s" }, async (lock) => {
-      lock.signal.addEventListener("abort", () => told.resolve());
+      lock.signal.addEventListener("abort", () => aborted.resolve());
       entered.resolve();
-      await told.promise;
+      await aborted.promise;
     });
     const isLost = t.throwsAsync(lost);
     await entered.promise;
@@ -160,7 +160,7 @@ test.serial(
       /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
     );
     await kill();
-    await told.promise;
+    await aborted.promise;
     t.like(await isLost, { code: "LOCK_LOST" });
     t.is(await other.call("LOCK_lost", { replicas: 1, waitTime: "20s" }, () => "in"), "in");
   },

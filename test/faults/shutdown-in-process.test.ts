@@ -5,7 +5,7 @@ import { deferred } from "../support/deferred";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 
-// What shutdown() leaves in Redis, and whom it lets go on.
+// What shutdown() leaves in Redis, and which calls it lets finish.
 
 let server: RedisServer;
 
@@ -17,17 +17,17 @@ test.after.always(() => server.stop());
 
 const LONG = { lockTime: "10m" } as const;
 
-test.serial("what was asked for and aborted at once is given back by shutdown()", async (t) => {
+test.serial("shutdown() releases the locks of calls that were aborted immediately", async (t) => {
   const watcher = server.client();
   const left: string[] = [];
   for (let round = 1; round <= 60; round += 1) {
     configure({ redis: server.url, woven: false });
-    await withLock("LOCK_first", {}, () => {}); // It is connected.
+    await withLock("LOCK_first", {}, () => {}); // Now it is connected.
     const aborter = new AbortController();
     const calls = Array.from({ length: 20 }, (_, nth) =>
       withLock(`LOCK_aborted_${nth}`, { ...LONG, signal: aborter.signal }, () => t.fail()),
     );
-    if (round % 2 === 0) await Promise.resolve(); // Half of the time they are on their way by then.
+    if (round % 2 === 0) await Promise.resolve(); // In every other round their commands are in flight by now.
     aborter.abort(new Error("gone"));
     await Promise.allSettled(calls);
     await shutdown();
@@ -38,7 +38,7 @@ test.serial("what was asked for and aborted at once is given back by shutdown()"
 });
 
 test.serial(
-  "a body that takes a second lock half-way comes to its end within the patience of shutdown()",
+  "a body that acquires a second lock during shutdown() finishes within its patience",
   async (t) => {
     const watcher = server.client();
     configure({ redis: server.url, woven: false });
@@ -49,7 +49,7 @@ test.serial(
       return await withLock("LOCK_inner", LONG, () => "both");
     });
     await entered.promise;
-    // Somebody else has it for a while: the body has to wait for it, too.
+    // Another program holds the inner key for a while, so the body must wait for it.
     await watcher.set("LOCK_inner", "somebody else's");
     const closing = shutdown({ patience: "30s" });
     goOn.resolve();
@@ -65,7 +65,7 @@ test.serial(
   },
 );
 
-test.serial("after shutdown() nothing is sent again over the application's client", async (t) => {
+test.serial("the application's client sends nothing more after shutdown()", async (t) => {
   const proxy = await startTcpProxy(server.port);
   const client = server.client({ port: proxy.port });
   t.teardown(async () => {
@@ -73,12 +73,12 @@ test.serial("after shutdown() nothing is sent again over the application's clien
     await proxy.stop();
   });
   configure({ redis: client, woven: false, commandTimeout: "200ms", logger: { warn: () => {} } });
-  await withLock("LOCK_first", {}, () => {}); // It is connected.
+  await withLock("LOCK_first", {}, () => {}); // Now it is connected.
   const isCutOff = deferred();
   const bodies = Array.from({ length: 8 }, async (_, nth) => {
     await withLock(`LOCK_cut_off_${nth}`, LONG, async () => {
       await isCutOff.promise;
-      await pause(nth * 40); // So that never all of them pause at once.
+      await pause(nth * 40); // So that they never pause all at once.
     });
   });
   await withLock("LOCK_last", {}, () => {});
@@ -86,7 +86,7 @@ test.serial("after shutdown() nothing is sent again over the application's clien
   isCutOff.resolve();
   await Promise.all(bodies);
   await shutdown();
-  await pause(200); // What was sent last comes to the proxy.
+  await pause(200); // The last bytes reach the proxy.
   const sent = proxy.bytesSent;
   await pause(2_500); // More than any pause between two tries.
   t.is(proxy.bytesSent, sent);

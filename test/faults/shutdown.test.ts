@@ -44,7 +44,7 @@ async function terminate(endsInTime: boolean, isCutOff = false) {
   }
 }
 
-test("bodies that end are released, waiters are served while one is inside, or sent home, and the process ends by itself", async (t) => {
+test("SIGTERM lets bodies end, serves or rejects their waiters, frees the keys, and ends the process", async (t) => {
   const { tookMs: _, ...rest } = await terminate(true);
   t.like(rest, { code: 0, complaints: "", keys: [] });
   t.deepEqual(
@@ -58,7 +58,7 @@ test("bodies that end are released, waiters are served while one is inside, or s
   t.is(rest.waiters.length, KEYS.length * WAITERS);
 });
 
-test("bodies that do not end lose their locks, which are given back, and the process ends by itself", async (t) => {
+test("SIGTERM revokes and releases the locks of bodies that do not end, and ends the process", async (t) => {
   const { tookMs, ...rest } = await terminate(false);
   t.like(rest, { code: 0, complaints: "", keys: [] });
   t.deepEqual(
@@ -70,7 +70,7 @@ test("bodies that do not end lose their locks, which are given back, and the pro
   t.true(tookMs >= PATIENCE_MS, `${tookMs} ms`);
 });
 
-test("a process that is cut off from Redis ends by itself all the same", async (t) => {
+test("SIGTERM ends a process even if it is cut off from Redis", async (t) => {
   const { tookMs: _, ...rest } = await terminate(false, true);
   t.like(rest, { code: 0, complaints: "" });
   t.deepEqual(new Set(rest.waiters), new Set(["LOCK_CLOSED"]));

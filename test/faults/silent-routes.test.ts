@@ -9,7 +9,7 @@ import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// A firewall or a fail-over drops a route: no connection ends, and nothing comes over it any more. New ones work.
+// A firewall or a fail-over drops a route. The open connections stay open but carry no more data. New connections work.
 
 const PATIENT = { retryTimes: 1, waitTime: "30s" } as const;
 const NAME = "lockweave-test";
@@ -45,7 +45,7 @@ async function serverAndProxy(t: ExecutionContext): Promise<[RedisServer, TcpPro
   return [server, proxy];
 }
 
-/** Ids of the store's connections for commands. */
+/** Returns the IDs of the store's connections for commands. */
 async function idsOf(watcher: Redis): Promise<string[]> {
   const clients = String(await watcher.client("LIST")).split("\n");
   return clients
@@ -53,7 +53,7 @@ async function idsOf(watcher: Redis): Promise<string[]> {
     .map((line) => /^id=(\d+)/.exec(line)?.[1] ?? "");
 }
 
-test("by URL, a connection whose route is dead is replaced: locks that are held are kept, and new ones acquired", async (t) => {
+test("a store by URL replaces a connection with a dead route, keeps its locks, and acquires new ones", async (t) => {
   const { proxy, process } = await byUrl(t);
   const [entered, end] = [deferred(), deferred()];
   const held = process.call("LOCK_held", { lockTime: "20s" }, async ({ signal }) => {
@@ -68,7 +68,7 @@ test("by URL, a connection whose route is dead is replaced: locks that are held 
   t.is(await held, "kept");
 });
 
-test("what was in flight on a connection that is replaced is not sent again", async (t) => {
+test("commands in flight on a replaced connection are not sent again", async (t) => {
   const { server, proxy, process } = await byUrl(t);
   const commands = await commandsDuring(server.client(), async () => {
     proxy.loseRoute();
@@ -82,7 +82,7 @@ test("what was in flight on a connection that is replaced is not sent again", as
   t.deepEqual(repeated, []);
 });
 
-/** Lets the process wait for a lock of another one, so that it has its connection for messages. */
+/** Makes the process wait for a lock of another one, so that it opens its connection for messages. */
 async function waitsOnce(process: FleetProcess, server: RedisServer, watcher: Redis): Promise<void> {
   const other = new FleetProcess({ store: redisStore(server.client()) });
   let waiting: Promise<unknown> | undefined;
@@ -106,7 +106,7 @@ const PAUSES: Record<string, (server: RedisServer, watcher: Redis) => Promise<()
 };
 
 for (const [name, pause] of Object.entries(PAUSES)) {
-  test(`by URL, the connection to a server that ${name} is kept`, async (t) => {
+  test(`a store by URL keeps its connection to a server that ${name}`, async (t) => {
     const { server, proxy, process } = await byUrl(t);
     const watcher = server.client();
     await waitsOnce(process, server, watcher);
@@ -114,7 +114,7 @@ for (const [name, pause] of Object.entries(PAUSES)) {
     const connections = proxy.connectionsMade;
     const resume = await pause(server, watcher);
     const waiting = process.call("LOCK_paused", PATIENT, () => "in");
-    await until(() => proxy.connectionsMade > connections); // It asks over a second connection.
+    await until(() => proxy.connectionsMade > connections); // It probes the server over a second connection.
     await resume();
     t.is(await waiting, "in");
     await until(async () => (await idsOf(watcher)).length === 1);
@@ -122,7 +122,7 @@ for (const [name, pause] of Object.entries(PAUSES)) {
   });
 }
 
-test("by URL, a connection is kept if the server answers a second one before it", async (t) => {
+test("a store by URL keeps a connection if the server answers a second one before it", async (t) => {
   const { server, proxy, process } = await byUrl(t);
   const watcher = server.client();
   const ids = await idsOf(watcher);
@@ -132,7 +132,7 @@ test("by URL, a connection is kept if the server answers a second one before it"
   t.deepEqual(await idsOf(watcher), ids);
 });
 
-test("of a dead route under a client of the caller's, a warning tells once, and names the option", async (t) => {
+test("a dead route of the caller's own client logs one warning that names the option", async (t) => {
   const [server, proxy] = await serverAndProxy(t);
   const client = server.client({ port: proxy.port });
   const warnings: string[] = [];

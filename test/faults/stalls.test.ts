@@ -21,10 +21,10 @@ const LOCK_TIME_MS = 3_000;
 const RENEWED_EVERY_MS = LOCK_TIME_MS / 3;
 const STALL_MS = 2_000;
 const PHASES = 6;
-/** How old the oldest lease may be: the deadline, which comes before the key's end, must come after the stall. */
+/** The largest age of a lease at the stall. Its deadline, which comes before the key expires, must come after the stall. */
 const OLDEST_MS = 900;
 
-test("Redis stalls for 2 s under locks of 3 s, at six phases of their renewal: all of them are kept", async (t) => {
+test("locks of 3 s survive a Redis stall of 2 s in six phases of their renewal", async (t) => {
   const server = await startRedis("--enable-debug-command", "yes");
   t.teardown(server.stop);
   const watcher = server.client();
@@ -58,7 +58,7 @@ test("Redis stalls for 2 s under locks of 3 s, at six phases of their renewal: a
       return monotonicMs() - stalledAt;
     }),
   );
-  // Each is renewed once more, which shows that it is not only not yet over.
+  // Each lock is renewed once more, which shows that it was not merely about to expire.
   await until(async () => (await agesOf(watcher, keys)).every((ms) => ms < OLDEST_MS || ms > LOCK_TIME_MS));
   end.resolve();
   const outcomes = await Promise.all(holders);
@@ -74,13 +74,13 @@ test("Redis stalls for 2 s under locks of 3 s, at six phases of their renewal: a
   await Promise.all(stores.map((store) => store.close()));
 });
 
-/** How long ago each was renewed, by the clock of Redis. */
+/** Returns how long ago each key was renewed, by the clock of Redis. */
 async function agesOf(watcher: Redis, keys: readonly string[]): Promise<number[]> {
   const pttls = await Promise.all(keys.map((key) => watcher.pttl(key)));
   return pttls.map((pttl) => LOCK_TIME_MS - pttl);
 }
 
-test("time that a grant spends on the network counts against the lock", async (t) => {
+test("the network time of a grant counts against the lock time", async (t) => {
   const server = await startRedis();
   const proxy = await startTcpProxy(server.port);
   const client = server.client({ port: proxy.port });
@@ -100,7 +100,7 @@ test("time that a grant spends on the network counts against the lock", async (t
   });
 });
 
-test("a round trip that takes a quarter of `commandTimeout` is no reason for a try-lock to fail", async (t) => {
+test("a try-lock does not fail if a round trip takes a quarter of commandTimeout", async (t) => {
   const server = await startRedis();
   const proxy = await startTcpProxy(server.port);
   const client = server.client({ port: proxy.port });
@@ -119,7 +119,7 @@ test("a round trip that takes a quarter of `commandTimeout` is no reason for a t
   t.is(await process.call("LOCK_far", tryLock, () => "in"), undefined);
 });
 
-test("a process that stood still reads the replies that have come before it counts any as missing", async (t) => {
+test("a process that was frozen reads the arrived replies before it counts any as missing", async (t) => {
   const server = await startRedis();
   const client = server.client();
   const store = redisStore(client);
@@ -128,7 +128,7 @@ test("a process that stood still reads the replies that have come before it coun
     await retire(process);
     await server.stop();
   });
-  // What a store asks before its first lock is answered here, however long that takes.
+  // The queries that a store sends before its first lock are answered here, however long that takes.
   await new FleetProcess({ store }).call("LOCK_first", {}, () => {});
   const call = process.call("LOCK_stall", { retryTimes: 0 }, () => "in");
   await allPromiseJobs(); // The command is written, and nothing has been read since.
@@ -139,11 +139,11 @@ test("a process that stood still reads the replies that have come before it coun
   for (let isThere = false; (!isThere || ms < 200) && ms < 10_000; ms = performance.now() - writtenAt) {
     isThere ||= exists().trim() === "1";
   }
-  t.true(ms < 10_000, "the command was never carried out");
+  t.true(ms < 10_000, "the command was never executed");
   t.is(await call, "in");
 });
 
-test("the deadline of a held lock gets no grace: the body is told, though a renewal's reply has come meanwhile", async (t) => {
+test("the signal aborts at the deadline of a held lock even if a renewal reply has arrived meanwhile", async (t) => {
   const world = new VirtualClock();
   const clock = new ProcessClock(world, { rate: 1, startsAt: 1, bootStepMs: 0 });
   const store = new TamperedStore(memoryStore({ clock: world }));
@@ -164,7 +164,7 @@ test("the deadline of a held lock gets no grace: the body is told, though a rene
   await world.advanceWhile(() => store.renewed.length === 0, 1_000);
   clock.freeze();
   stalled.resolve();
-  await world.advance(900); // Beyond the deadline, and not beyond that of the renewal.
+  await world.advance(900); // Past the deadline of the lock, but not past that of the renewal.
   clock.thaw("timer");
   await world.settle();
   end.resolve();

@@ -3,7 +3,7 @@ import { startChild } from "../support/child";
 import { startRedis } from "../support/redis-server";
 import type { SlowUptimeConfiguration, SlowUptimeReport } from "./children/slow-uptime";
 
-test("a real process that loses its lock time while it reads the time since boot believes in no lock afterwards", async (t) => {
+test("a real process that loses its lock time during a clock read trusts no lock afterwards", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const configuration: SlowUptimeConfiguration = { url: server.url, key: "LOCK_slow_uptime" };

@@ -6,7 +6,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// The network that the other tests trust to fail as they say.
+// Tests of the proxy with which other tests make the network fail.
 
 let server: RedisServer;
 
@@ -24,7 +24,7 @@ async function scene(t: ExecutionContext) {
   return { proxy, client, watcher: server.client() };
 }
 
-test("what is held back in the black hole, in both directions, arrives when it heals", async (t) => {
+test("blackHole() holds back the data in both directions until heal()", async (t) => {
   const { proxy, client, watcher } = await scene(t);
   proxy.blackHole();
   const before = proxy.bytesSent;
@@ -38,7 +38,7 @@ test("what is held back in the black hole, in both directions, arrives when it h
   t.is(await watcher.get("hole"), "1");
 });
 
-test("the n-th command about a lock is struck, after Redis carried it out, and no other", async (t) => {
+test("strike() hits only the n-th command about a lock, after Redis executed it", async (t) => {
   const { proxy, client, watcher } = await scene(t);
   const struck = proxy.strike(2, "silence");
   t.is(await client.set("one", "1"), "OK");
@@ -50,7 +50,7 @@ test("the n-th command about a lock is struck, after Redis carried it out, and n
   t.deepEqual(await Promise.all([two, three]), ["OK", "2"]);
 });
 
-test("an answer in the place of Redis comes in its turn, and Redis does not hear of the command", async (t) => {
+test("strike() with an answer replies in order and keeps the command from Redis", async (t) => {
   const { proxy, client, watcher } = await scene(t);
   const struck = proxy.strike(1, { answer: "-LOADING wait\r\n" });
   const replies = await Promise.allSettled([
@@ -65,7 +65,7 @@ test("an answer in the place of Redis comes in its turn, and Redis does not hear
   t.is(await watcher.exists("never"), 0);
 });
 
-test("delayed replies come in their order", async (t) => {
+test("delayed replies arrive in order", async (t) => {
   const { proxy, client } = await scene(t);
   proxy.delayReplies(100);
   const startedAt = monotonicMs();
@@ -73,7 +73,7 @@ test("delayed replies come in their order", async (t) => {
   t.true(monotonicMs() - startedAt >= 99);
 });
 
-test("bytes are counted: a lock sends some", async (t) => {
+test("bytesSent counts the bytes that a lock sends", async (t) => {
   const { proxy, client } = await scene(t);
   const before = proxy.bytesSent;
   const locker = createLocker({ redis: client });

@@ -5,7 +5,7 @@ import { startRedis } from "../support/redis-server";
 import { until } from "../support/until";
 import type { WaitersConfiguration, WaitersReport } from "./children/waiters";
 
-// A thousand callers in one process wait in vain. What is left of them, in the process and in Redis?
+// A thousand callers in one process wait in vain. They must leave nothing in the process or in Redis.
 
 const CALLERS = 1_000;
 
@@ -21,29 +21,29 @@ async function waitInVain(t: ExecutionContext, keys: readonly string[]): Promise
   t.teardown(() => child.kill());
   const before = await child.reported(({ event }) => event === "before");
   const { ends } = await child.reported(({ event }) => event === "waited");
-  // On a machine that is too busy, the last try of somebody may find no answer in its time.
+  // On a busy machine, the last try of a caller may get no answer in time.
   const { LOCK_WAIT_TIME_OUT: timedOut = 0, LOCK_UNREACHABLE: unanswered = 0 } = ends;
   t.is(timedOut + unanswered, CALLERS, JSON.stringify(ends));
   t.true(timedOut > 0);
 
-  // Places are given up without anybody waiting for it.
+  // Nobody awaits the commands that leave the queue.
   await until(async () => (await watcher.dbsize()) === held.length);
-  t.deepEqual((await watcher.keys("*")).toSorted(), held.toSorted(), "no queue");
-  t.is(await othersThan(watcher), 2, "the application's client, and one more to hear hints");
+  t.deepEqual((await watcher.keys("*")).toSorted(), held.toSorted(), "no queue is left");
+  t.is(await othersThan(watcher), 2, "the application's client, and one connection for wake-ups");
   t.is(await subscriptions(watcher), 1);
   child.tell("go on");
   const after = await child.reported(({ event }) => event === "after");
   t.deepEqual(after.listeners, before.listeners);
   t.deepEqual(after.resources, before.resources);
 
-  t.like(await child.ended, { code: 0 }, "by itself");
+  t.like(await child.ended, { code: 0 }, "the process ends by itself");
   await child.closed;
   t.is(child.complaints, "", "no warning about listeners, or anything else");
   await until(async () => (await othersThan(watcher)) === 0);
   t.is(await subscriptions(watcher), 0);
 }
 
-/** How many connections Redis has besides this one. */
+/** Returns how many connections Redis has besides this one. */
 async function othersThan(watcher: Redis): Promise<number> {
   return (
     String(await watcher.call("CLIENT", "LIST"))
@@ -57,14 +57,14 @@ async function subscriptions(watcher: Redis): Promise<number> {
   return Array.isArray(channels) ? channels.length : NaN;
 }
 
-test("a thousand who wait for one key leave nothing behind", async (t) => {
+test("a thousand waiters for one key leave nothing behind", async (t) => {
   await waitInVain(
     t,
     Array.from({ length: CALLERS }, () => "LOCK_one"),
   );
 });
 
-test("a thousand who wait for a hundred keys leave nothing behind", async (t) => {
+test("a thousand waiters for a hundred keys leave nothing behind", async (t) => {
   await waitInVain(
     t,
     Array.from({ length: CALLERS }, (_, index) => `LOCK_each_${index % 100}`),

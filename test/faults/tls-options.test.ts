@@ -16,7 +16,7 @@ function openssl(...args: readonly string[]): void {
 
 const read = (name: string): string => readFileSync(join(dir, name), "utf8");
 
-test("TLS options that Node refuses are a misconfiguration at once, and do not freeze the process", async (t) => {
+test("TLS options that Node rejects are reported immediately and do not freeze the process", async (t) => {
   const certificate = ["-days", "1", "-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"];
   openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", ...certificate);
   openssl("genrsa", "-out", "other.pem", "2048");
@@ -30,12 +30,12 @@ test("TLS options that Node refuses are a misconfiguration at once, and do not f
     ["an encrypted key without its passphrase", { cert, key: encrypted }],
     ["a wrong passphrase", { cert, key: encrypted, passphrase: "another" }],
     [
-      "a certificate that is none",
+      "an invalid certificate",
       { cert: "-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n", key },
     ],
     ["the key of another certificate", { cert, key: read("other.pem") }],
     ["unknown ciphers", { ciphers: "NO-SUCH-CIPHER" }],
-    ["a pfx that is none", { pfx: "no pfx" }],
+    ["an invalid pfx", { pfx: "no pfx" }],
   ];
   const server = await startRedis();
   t.teardown(server.stop);

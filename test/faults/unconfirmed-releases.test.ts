@@ -9,12 +9,12 @@ import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// A release that nobody confirmed is sent until it is. All lock times here are longer than a test may take: a key that
-// is free was given back.
+// An unconfirmed release is sent again until it is confirmed. All lock times here are longer than a test may take, so a free
+// key was released.
 
 const KEY = "LOCK_unconfirmed";
 const LOCK_TIME = { lockTime: "10m" } as const;
-/** Another lock time, since otherwise the lock would be handed on inside the process, with no command. */
+/** Another lock time, because otherwise the lock would be handed off without a command. */
 const NEXT = { lockTime: "9m", retryTimes: 1, waitTime: "25s" } as const;
 
 type ClientOptions = Pick<
@@ -22,7 +22,7 @@ type ClientOptions = Pick<
   "enableOfflineQueue" | "maxRetriesPerRequest" | "retryStrategy" | "autoResendUnfulfilledCommands"
 >;
 
-/** Fails at once what it cannot send. */
+/** Commands that cannot be sent fail at once. */
 const FAIL_FAST: ClientOptions = {
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
@@ -31,7 +31,7 @@ const FAIL_FAST: ClientOptions = {
 
 interface Trouble {
   readonly client: ClientOptions;
-  /** Begins while the body is in. */
+  /** Begins while the body runs. */
   begin(network: Network): void | Promise<void>;
   /** Ends after the release has failed. */
   end(network: Network): void | Promise<void>;
@@ -40,7 +40,7 @@ interface Trouble {
 interface Network {
   readonly server: RedisServer;
   readonly proxy: TcpProxy;
-  /** A connection that keeps its rights, and is not cut. */
+  /** A connection that keeps its rights and is not cut. */
   readonly admin: Redis;
 }
 
@@ -71,12 +71,12 @@ const TROUBLES: Record<string, Trouble> = {
     begin: ({ proxy }) => proxy.blackHole(),
     async end({ proxy }) {
       await pause(2_000);
-      proxy.reset(); // What was sent meanwhile never arrives.
+      proxy.reset(); // Commands that were sent meanwhile never arrive.
     },
   },
 };
 
-/** A script runs until it is killed. */
+/** Runs a script until it is killed. */
 async function beBusy(admin: Redis): Promise<void> {
   await admin.call("CONFIG", "SET", "busy-reply-threshold", "20");
   const runaway = admin.duplicate();
@@ -97,7 +97,7 @@ async function scene(t: ExecutionContext, options: ClientOptions) {
   const server = await startRedis();
   const proxy = await startTcpProxy(server.port);
   const client = new Redis({ host: "127.0.0.1", port: proxy.port, ...options });
-  client.on("error", () => {}); // Each command tells its own failure.
+  client.on("error", () => {}); // Each command reports its own failure.
   const store = redisStore(client);
   const process = new FleetProcess({ store, commandTimeout: "200ms", logger: { warn: () => {} } });
   t.teardown(async () => {
@@ -112,7 +112,7 @@ async function scene(t: ExecutionContext, options: ClientOptions) {
 }
 
 for (const [name, trouble] of Object.entries(TROUBLES)) {
-  test(`${name}: a release that was not confirmed is given back soon after`, async (t) => {
+  test(`the key is freed soon after an unconfirmed release: ${name}`, async (t) => {
     const { process, ...network } = await scene(t, trouble.client);
     const call = process.call(KEY, LOCK_TIME, async () => {
       await trouble.begin(network);
@@ -120,11 +120,11 @@ for (const [name, trouble] of Object.entries(TROUBLES)) {
     });
     t.is(await call, "result");
     await trouble.end(network);
-    // Redis may still be busy, and then tells nothing.
+    // Redis may still be busy, and then does not answer.
     await until(async () => (await network.admin.exists(KEY).catch(() => 1)) === 0);
   });
 
-  test(`${name}: who is next in the process has the lock soon after`, async (t) => {
+  test(`the next local caller gets the lock soon after an unconfirmed release: ${name}`, async (t) => {
     const { process, ...network } = await scene(t, trouble.client);
     const [entered, end] = [deferred(), deferred()];
     const call = process.call(KEY, LOCK_TIME, async () => {

@@ -10,7 +10,7 @@ import { freePort, startRedis } from "../support/redis-server";
 import { retire } from "../support/retire";
 import { until } from "../support/until";
 
-// Why a Redis that is given by its URL cannot be used: in the message, as the cause, and once in the log; and nowhere a
+// The message, the cause, and one log line say why a Redis that is given by URL cannot be used. None of them contains the
 // password.
 
 const SECRET = "s3cr3t-w0rd";
@@ -38,7 +38,7 @@ const REASONS: Record<string, Reason> = {
     words: /ECONNREFUSED/,
   },
   "the host is unknown": {
-    // A name that cannot be: nobody is asked for it.
+    // An invalid name, so no server is asked for it.
     url: async () => `redis://app:${SECRET}@${"x".repeat(64)}.invalid:6379`,
     code: "LOCK_UNREACHABLE",
     words: /ENOTFOUND|EAI_AGAIN/,
@@ -68,14 +68,14 @@ async function selfSigned(t: ExecutionContext): Promise<{ readonly cert: string;
 }
 
 for (const [name, { url, code, words }] of Object.entries(REASONS)) {
-  test(`${name}: the message and the cause say so, and once the log, without the password`, async (t) => {
-    const told: string[] = [];
-    const logger = { warn: (line: string): void => void told.push(line) };
+  test(`the error, its cause, and one log line say without the password that ${name}`, async (t) => {
+    const logged: string[] = [];
+    const logger = { warn: (line: string): void => void logged.push(line) };
     const process = new FleetProcess({ redis: await url(t), logger });
     t.teardown(() => retire(process));
     await t.throwsAsync(process.call("LOCK_first", { retryTimes: 1, waitTime: "300ms" }, () => t.fail()));
     // On a busy machine, the first call may fail before the reason is known.
-    await until(() => told.some((line) => words.test(line)));
+    await until(() => logged.some((line) => words.test(line)));
     for (let call = 1; call <= 2; call += 1) {
       const error = await t.throwsAsync<LockError>(
         process.call(`LOCK_${call}`, { retryTimes: 1, waitTime: "1500ms" }, () => t.fail()),
@@ -85,7 +85,7 @@ for (const [name, { url, code, words }] of Object.entries(REASONS)) {
       t.regex(inspect(error.cause), words);
       t.false(inspect(error, { depth: 9, showHidden: true }).includes(SECRET));
     }
-    t.is(told.filter((line) => words.test(line)).length, 1, told.join("\n"));
-    t.false(told.join("\n").includes(SECRET));
+    t.is(logged.filter((line) => words.test(line)).length, 1, logged.join("\n"));
+    t.false(logged.join("\n").includes(SECRET));
   });
 }

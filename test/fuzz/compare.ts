@@ -5,7 +5,7 @@ import { weave } from "../../transformer/weave/weave";
 import { randomProgram, type RandomProgram } from "./random-program";
 import { observed } from "../support/observed-store";
 
-/** What went differently with the lock than without it. */
+/** A difference between the run with the lock and the run without it. */
 export interface Difference {
   readonly seed: number;
   readonly what: string;
@@ -14,7 +14,7 @@ export interface Difference {
 
 export type Verdict = "same" | Difference;
 
-/** Runs the program of the seed as it is and woven. */
+/** Runs the program of the seed unchanged and woven, and compares both runs. */
 export async function compare(seed: number): Promise<Verdict> {
   const program = randomProgram(seed);
   const { source } = program;
@@ -32,7 +32,7 @@ export async function compare(seed: number): Promise<Verdict> {
       `expected\n${expected.events.join("\n")}\n\nfound\n${found.events.join("\n")}\n\n${woven.code}`,
     );
   }
-  // As many: each outcome is an event, too.
+  // Both have the same number of outcomes, because each outcome is also an event.
   if (found.outcomes.some((outcome, index) => !isSame(outcome, expected.outcomes[index]))) {
     return differs("another result");
   }
@@ -44,10 +44,11 @@ const ACQUIRE = "acquire";
 const RELEASE = "release";
 const DEFAULT = /^"?default/;
 
-/** The lock is taken once, before all effects but those of default parameters, and given back after all. */
+/** Checks that the lock is acquired once before all effects except those of default parameters, and released after them. */
 function whatIsWrong(events: readonly string[]): string | undefined {
   const count = (what: string): number => events.filter((event) => event === what).length;
-  if (count(ACQUIRE) !== count(RELEASE) || count(ACQUIRE) > 1) return "acquired and released at odds";
+  if (count(ACQUIRE) !== count(RELEASE) || count(ACQUIRE) > 1)
+    return "the lock was not acquired and released exactly once";
   const inside = events.filter((event) => !DEFAULT.test(event) && !event.startsWith("step"));
   if (inside.length === 0 || count(ACQUIRE) === 0) return undefined;
   if (inside[0] !== ACQUIRE) return "an effect before the lock";
@@ -61,10 +62,10 @@ interface Run {
 
 type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
-/** The events of the run that is going on. */
+/** The events of the current run. */
 let current: string[] = [];
 
-/** Takes down when the lock of the run that is going on is taken and given back. */
+/** Configures a store that records when the lock of the current run is acquired and released. */
 export function configureObserved(): void {
   const store = observed(runtime.memoryStore(), {
     onTaken: () => void current.push(ACQUIRE),
@@ -92,7 +93,7 @@ async function run({ args, isGenerator, steps }: RandomProgram, module: Module):
       stream = subject(...args) as AsyncGenerator;
     });
     for (const { call, value } of steps) await note(() => stream?.[call](value));
-    // A `finally` with a `yield` keeps a generator going.
+    // A generator with a `yield` in its `finally` does not end at the first return().
     for (let count = 0; count < 20 && !isDone(outcomes.at(-1)); count += 1)
       await note(() => stream?.return(undefined));
     for (let count = 0; count < 40 && !isDone(outcomes.at(-1)); count += 1) await note(() => stream?.next());
@@ -101,7 +102,7 @@ async function run({ args, isGenerator, steps }: RandomProgram, module: Module):
   return { events, outcomes };
 }
 
-/** Whether a generator has come to its end. */
+/** Whether the generator is done. */
 function isDone(outcome: Outcome | undefined): boolean {
   return (
     outcome !== undefined && "value" in outcome && (outcome.value as IteratorResult<unknown>)?.done === true
@@ -110,10 +111,10 @@ function isDone(outcome: Outcome | undefined): boolean {
 
 type Subject = (...args: readonly unknown[]) => unknown;
 
-/** What the module exports, when it is given what it imports. */
+/** A module as a function of its imports. It returns what the module exports. */
 type Module = (world: object, runtime: object) => Subject;
 
-/** Both in one script: each costs more than what is in it. */
+/** Loads both in one script, because each script has a high fixed cost. */
 function load(...codes: readonly [string, string]): [Module, Module] {
   const script = `"use strict"; [${codes.map(moduleOf).join(",\n")}];`;
   return runInThisContext(knownToNode(script)) as [Module, Module];
@@ -129,7 +130,7 @@ function moduleOf(code: string): string {
 
 const TARGET = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.None };
 
-/** Node 20 knows no `using`. */
+/** Compiles `using`, which Node 20 does not support. */
 function knownToNode(script: string): string {
   return /\busing\b/.test(script)
     ? ts.transpileModule(script, { compilerOptions: TARGET }).outputText
@@ -139,7 +140,7 @@ function knownToNode(script: string): string {
 const ERRORS = [new Error("mine"), "text", null, new TypeError("mine too")];
 const OBJECT = { tag: "object" };
 
-/** What the program can do; the same in each run. */
+/** Creates the functions that the program can call. They behave the same in each run. */
 function makeWorld(events: string[]): object {
   let chances = 0;
   const rounds = new WeakMap<object, number>();
@@ -155,7 +156,7 @@ function makeWorld(events: string[]): object {
     },
   });
   return {
-    /** A generator that tells when it is left. */
+    /** A generator that records when it is closed. */
     *cursor(what: number) {
       events.push(`open ${what}`);
       try {
@@ -165,7 +166,7 @@ function makeWorld(events: string[]): object {
         events.push(`close ${what}`);
       }
     },
-    /** The same, with work at its end. */
+    /** An async generator that does work when it is closed. */
     async *stream(what: number) {
       events.push(`open stream ${what}`);
       try {
@@ -176,7 +177,7 @@ function makeWorld(events: string[]): object {
         events.push(`close stream ${what}`);
       }
     },
-    /** The one connection of a pool, for as long as the loop lasts. */
+    /** Lends the only connection of a pool while the loop runs. */
     *borrow(what: number) {
       const isOurs = !isLent;
       isLent = true;
@@ -188,7 +189,7 @@ function makeWorld(events: string[]): object {
         events.push(`give back ${what}`);
       }
     },
-    /** The same, which takes its time to give the connection back. */
+    /** Lends the connection too, and returns it asynchronously. */
     async *lease(what: number) {
       const isOurs = !isLent;
       isLent = true;
@@ -217,7 +218,7 @@ function makeWorld(events: string[]): object {
       events.push(`queried ${what} ${isLent ? "waits for ever" : "runs"}`);
       return what;
     },
-    /** An object whose getter works. */
+    /** An object whose getter does work. */
     account: (what: number) => ({
       get balance() {
         events.push(`get ${what}`);
@@ -242,7 +243,7 @@ function makeWorld(events: string[]): object {
       return what;
     },
     lazy: (what: number) => ({
-      // oxlint-disable-next-line unicorn/no-thenable -- work that begins when somebody waits for it.
+      // oxlint-disable-next-line unicorn/no-thenable -- the work starts when it is awaited.
       then: (resolve: (value: unknown) => void) => {
         events.push(`begin lazy ${what}`);
         queueMicrotask(() => {
@@ -261,7 +262,7 @@ function makeWorld(events: string[]): object {
       events.push(`default boom ${index}`);
       throw ERRORS[index];
     },
-    /** Twice for each: what ends a loop hangs on nothing that is in it. */
+    /** Returns true twice for each object, so that the end of a loop does not depend on its body. */
     again: (counted: object) => {
       const round = (rounds.get(counted) ?? 0) + 1;
       rounds.set(counted, round);
@@ -284,7 +285,7 @@ function show(value: unknown): string {
     : `${value.constructor.name} ${JSON.stringify(value)}`;
 }
 
-/** The same value, or values that are made anew in each run and look the same; the same error, or a native one. */
+/** Whether both outcomes are the same value or error, or look the same if each run creates them. */
 function isSame(one: Outcome, other: Outcome | undefined): boolean {
   if (other === undefined) return false;
   if ("value" in one) return "value" in other && isSameValue(one.value, other.value);

@@ -10,11 +10,11 @@ const SEEDS = 500;
 test.before(configureObserved);
 test.after.always(() => runtime.shutdown());
 
-test("whatever the body is, it does the same with the lock as without it, and all of it under the lock", async (t) => {
+test("a random body behaves the same with and without the lock, and all its effects are under the lock", async (t) => {
   for (let seed = 0; seed < SEEDS; seed += 1) t.is(await compare(seed), "same");
 });
 
-test("of a thousand programs, ten or more have each kind of what a lock could change", (t) => {
+test("at least ten of a thousand random programs contain each construct that a lock could affect", (t) => {
   const found = Array.from({ length: 1_000 }, (_, seed) => kindsOf(randomProgram(seed))).flat();
   for (const kind of ALL_KINDS) {
     const count = found.filter((one) => one === kind).length;

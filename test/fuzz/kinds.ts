@@ -1,6 +1,6 @@
 import type { RandomProgram } from "./random-program";
 
-/** What a body may do that a lock around it could change: each is to be in many programs. */
+/** Constructs that a lock around the body could affect. Many programs must contain each of them. */
 const KINDS: Readonly<Record<string, RegExp>> = {
   "`for...of` over a generator": /for \(const \w+ of world\.cursor/,
   "`for await`": /for await \(/,
@@ -8,16 +8,16 @@ const KINDS: Readonly<Record<string, RegExp>> = {
   "`using`": /\busing (?!i\d)/,
   "a loop that holds the one connection of a pool": /of world\.(?:borrow|lease)\(/,
   "a `return` of a query from that loop": /return world\.query\(/,
-  "a getter that works": /\.balance|\bget then\(/,
+  "a getter that does work": /\.balance|\bget then\(/,
   "a generator with `finally` inside": /function\*[^]*finally/,
   "`finally`": /\bfinally\b/,
-  "a thenable that begins when it is awaited": /world\.lazy\(|\bthen\(resolve\)/,
+  "a thenable that starts when it is awaited": /world\.lazy\(|\bthen\(resolve\)/,
   "a reentrant lock": /reentrant=true/,
-  "a lock beside others": /mode=read|permits=/,
+  "a shared lock": /mode=read|permits=/,
   "a lock of several keys": /each=true/,
-  "a lock by its whole key": /key="/,
-  "a lock only sometimes": /when="/,
-  "a release that nobody waits for": /release=background/,
+  "a lock with a whole key": /key="/,
+  "a conditional lock": /when="/,
+  "a release in the background": /release=background/,
 };
 
 const GENERATOR = "a generator as the locked function";

@@ -21,7 +21,7 @@ async function main(): Promise<void> {
     if (failed === 5) break;
   }
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  console.log(`${count} programs from seed ${first}, ${failed} that differ, in ${seconds} s`);
+  console.log(`${count} programs from seed ${first}, ${failed} differences, in ${seconds} s`);
   console.log(
     [...counts]
       .map(([kind, number]) => `  ${number} with ${kind}`)

@@ -1,11 +1,11 @@
-/** A module with one tagged function, made up from a seed: always the same one from the same seed. */
+/** A module with one tagged function, generated from a seed. The same seed always generates the same module. */
 export interface RandomProgram {
   /** JavaScript that imports `world` and exports `subject`. */
   readonly source: string;
   readonly isGenerator: boolean;
-  /** What the function is called with. */
+  /** The arguments of the call. */
   readonly args: readonly unknown[];
-  /** What is done with a generator. */
+  /** The calls on the generator. */
   readonly steps: readonly Step[];
 }
 
@@ -34,7 +34,7 @@ export function randomProgram(seed: number): RandomProgram {
   };
 }
 
-/** Mulberry32: small, and good enough. */
+/** Mulberry32, a small generator that is good enough here. */
 class Dice {
   #state: number;
 
@@ -62,12 +62,12 @@ class Dice {
   }
 }
 
-/** What may stand at the place that is being written. */
+/** What is allowed at the current position in the program. */
 interface Place {
   readonly depth: number;
-  /** The names to refer to. */
+  /** The names in scope. */
   readonly names: readonly string[];
-  /** The names that this very scope declares, which it must not declare again. */
+  /** The names that this scope itself declares. It must not declare them again. */
   readonly declared: Set<string>;
   readonly breakable: boolean;
   readonly continuable: boolean;
@@ -76,18 +76,18 @@ interface Place {
   readonly canYield: boolean;
   readonly canReturn: boolean;
   readonly isArrow: boolean;
-  /** A promise that is returned here would be dropped by the `finally` around it, and its work be nobody's. */
+  /** Whether a surrounding `finally` would drop a promise that is returned here, so that nobody would await its work. */
   readonly returnsSettled: boolean;
 }
 
-/** Few, so that they hide one another. */
+/** Only a few names, so that they shadow each other. */
 const NAMES = ["lock", "lockweave", "error", "result"] as const;
 
-/** Writes statements, one for each line. */
+/** Generates statements, one on each line. */
 class Writer {
   readonly #dice: Dice;
   readonly #isGenerator: boolean;
-  /** In few programs, and there often: they take longest to run. */
+  /** Used in few programs, but often there, because these programs run longest. */
   readonly #hasResources: boolean;
   #count = 0;
 
@@ -180,7 +180,7 @@ class Writer {
     }
   }
 
-  /** What the weave makes of a body hangs on some of them; none may change what the body does. */
+  /** Some attributes change the woven code. None may change what the body does. */
   #attributes(key: string): string {
     const dice = this.#dice;
     const byFlag = `businessFlag=fuzz keyName=${key}`;
@@ -352,7 +352,7 @@ class Writer {
     const inside = { labels, breakable: true, continuable: true };
     const counter = `i${number}`;
     const body = this.#block(place, { ...inside, names: [...place.names, counter] });
-    /** Returns from where the connection is still lent. */
+    /** A return while the connection is still lent. */
     const leaving = (): string[] =>
       endedBy(
         body,
@@ -378,7 +378,7 @@ class Writer {
         const resource = `world.resource(${number})`;
         const of = dice.of([`world.resources(${number})`, `[${resource}, ${resource}]`]);
         const each = `${counter} of ${of}`;
-        // TypeScript, which takes `using` apart, loses the label of such a loop.
+        // TypeScript loses the label of such a loop when it compiles `using`.
         const isOne = !isLabelled && dice.chance(0.5);
         const heads = isOne ? `${counter} = ${resource}; world.again(${counter});` : each;
         return [...head, `for (${this.#using(place)} ${heads})`, ...body];
@@ -398,7 +398,7 @@ class Writer {
     const dice = this.#dice;
     const hasCatch = dice.chance(0.7);
     const hasFinally = !hasCatch || dice.chance(0.5);
-    // A `finally` that jumps away would drop the promise that is being returned, and with it errors and work.
+    // A `finally` that jumps would drop a returned promise, with its error and its work.
     const isAbrupt = hasFinally && dice.chance(0.2);
     const inside = { returnsSettled: place.returnsSettled || isAbrupt };
     const name = `caught${this.#number()}`;
@@ -416,7 +416,7 @@ class Writer {
     ];
   }
 
-  /** A block that ends at its end. */
+  /** A block that does not jump out. */
   #calm({ canAwait }: Place): string[] {
     const work = canAwait && this.#dice.chance(0.4) ? [`await world.work(${this.#number()});`] : [];
     return ["{", `${this.#effect()};`, ...work, "}"];
@@ -449,7 +449,7 @@ class Writer {
     ];
   }
 
-  /** Functions inside, whose returns, yields and jumps are their own. */
+  /** Inner functions, with their own returns, yields, and jumps. */
   #nested(place: Place): string[] {
     const dice = this.#dice;
     const name = `inner${this.#number()}`;
@@ -532,7 +532,7 @@ class Writer {
     return dice.of(values);
   }
 
-  /** What is no promise that nobody waits for. */
+  /** An expression that leaves no promise without an await. */
   #settled(place: Place): string {
     const dice = this.#dice;
     switch (dice.below(10)) {
@@ -614,7 +614,7 @@ function endedBy(block: readonly string[], end: readonly string[]): string[] {
   return [...block.slice(0, -1), ...end, "}"];
 }
 
-/** On one line or on many, with comments here and there. */
+/** Formats the lines on one line or many, with random comments. */
 function layOut(dice: Dice, lines: readonly string[]): string {
   const [first = "", ...others] = lines;
   if (dice.chance(0.3)) {

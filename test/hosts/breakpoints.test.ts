@@ -1,8 +1,8 @@
 import test from "ava";
 import { makeProject } from "./project";
 
-// A debugger leads a breakpoint through the source map to the emitted code, and V8 binds it near there. What V8
-// has bound must lie on the line that was asked for.
+// A debugger maps a breakpoint to the emitted code through the source map, and V8 binds it nearby. The bound
+// location must be on the requested line.
 
 const ORDER = `import { setTimeout as sleep } from "node:timers/promises";
 
@@ -57,14 +57,15 @@ session.disconnect();
 
 for (const module of ["nodenext", "commonjs"]) {
   test.serial(`a breakpoint on a line of a locked body binds on that line, in ${module}`, async (t) => {
-    const inSteps = module === "commonjs" ? { ignoreDeprecations: "6.0", moduleResolution: "bundler" } : {};
+    const moduleSettings =
+      module === "commonjs" ? { ignoreDeprecations: "6.0", moduleResolution: "bundler" } : {};
     const project = await makeProject(
       {
         "package.json": JSON.stringify({ type: module === "commonjs" ? "commonjs" : "module" }),
         "src/order.ts": ORDER,
         "debugger.mjs": DEBUGGER,
       },
-      { module, types: ["node"], sourceMap: true, ...inSteps },
+      { module, types: ["node"], sourceMap: true, ...moduleSettings },
     );
     t.like(await project.tspc(), { code: 0, stdout: "" });
     const { stdout, stderr } = await project.run("debugger.mjs");

@@ -86,22 +86,25 @@ export const count = async () => {
 };
 `;
 
-test.serial("ES modules read as if written by hand, and other files are those of plain tsc", async (t) => {
-  const project = await makeProject(FILES);
-  t.like(await project.tspc(), { code: 0, stdout: "" });
-  t.is(
-    await project.read("out/order.js"),
-    `/*! Licence */
+test.serial(
+  "woven ES modules read as if written by hand, and other files equal those of plain tsc",
+  async (t) => {
+    const project = await makeProject(FILES);
+    t.like(await project.tspc(), { code: 0, stdout: "" });
+    t.is(
+      await project.read("out/order.js"),
+      `/*! Licence */
 import * as lockweave from "lockweave/runtime";
 import { gateway, OrderBusy } from "./gateway.js";
 // A detached comment.
 ${BODIES}`,
-  );
-  t.like(await project.tsc("--outDir", "plain"), { code: 0, stdout: "" });
-  t.is(await project.read("out/gateway.js"), await project.read("plain/gateway.js"));
-});
+    );
+    t.like(await project.tsc("--outDir", "plain"), { code: 0, stdout: "" });
+    t.is(await project.read("out/gateway.js"), await project.read("plain/gateway.js"));
+  },
+);
 
-test.serial("so does CommonJS", async (t) => {
+test.serial("woven CommonJS reads as if written by hand", async (t) => {
   const project = await makeProject({ ...FILES, "package.json": "{}" });
   t.like(await project.tspc(), { code: 0, stdout: "" });
   const bodies = BODIES.replaceAll("export const", "const")
@@ -123,7 +126,7 @@ ${bodies}`,
   );
 });
 
-/** The start of each file, before its first import or after its last. */
+/** The text before the tagged function, by file name. */
 const STARTS: Record<string, string> = {
   licenceAndImport: `/*! Licence */\nimport { gateway } from "./gateway.js";\nvoid gateway;\n`,
   licenceOnly: "/*! Licence */\n",
@@ -157,7 +160,7 @@ for (const [format, packageType, removeComments] of [
   ["ES modules without comments", "module", true],
   ["CommonJS without comments", "commonjs", true],
 ] as const) {
-  test.serial(`in ${format} nothing but the body and the import differs from plain tsc`, async (t) => {
+  test.serial(`in ${format} only the body and the import differ from plain tsc`, async (t) => {
     const files = Object.entries(STARTS).map(([name, start]) => [`src/${name}.ts`, start + TAGGED]);
     const project = await makeProject(
       {
@@ -204,7 +207,7 @@ for (const [target, module, settings] of [
   ["esnext", "node20", { useDefineForClassFields: false }],
 ] as const) {
   const title = `${module} for ${target} with ${JSON.stringify(settings)}`;
-  test.serial(`${title} runs locked`, async (t) => {
+  test.serial(`${title} runs under locks`, async (t) => {
     const isNode = module.startsWith("node");
     const project = await makeProject(
       {
@@ -250,25 +253,28 @@ for (const [module, ofTs, ofMts, ofCts] of [
     "const lockweave = __importStar(",
   ],
 ] as const) {
-  test.serial(`with module ${module}, .mts and .cts take in the runtime in their own way`, async (t) => {
-    const files = { "src/a.ts": EXPORTED, "src/b.mts": EXPORTED, "src/c.cts": EXPORTED };
-    const project = await makeProject(files, { module, moduleResolution: "bundler" });
-    t.like(await project.tspc(), { code: 0, stdout: "" });
-    for (const [file, runtime] of [
-      ["a.js", ofTs],
-      ["b.mjs", ofMts],
-      ["c.cjs", ofCts],
-    ] as const) {
-      t.true(
-        (await project.read(`out/${file}`)).includes(`\n${runtime}`) ||
-          (await project.read(`out/${file}`)).startsWith(runtime),
-        file,
-      );
-    }
-  });
+  test.serial(
+    `with module ${module}, .ts, .mts, and .cts each load the runtime in their own format`,
+    async (t) => {
+      const files = { "src/a.ts": EXPORTED, "src/b.mts": EXPORTED, "src/c.cts": EXPORTED };
+      const project = await makeProject(files, { module, moduleResolution: "bundler" });
+      t.like(await project.tspc(), { code: 0, stdout: "" });
+      for (const [file, runtime] of [
+        ["a.js", ofTs],
+        ["b.mjs", ofMts],
+        ["c.cjs", ofCts],
+      ] as const) {
+        t.true(
+          (await project.read(`out/${file}`)).includes(`\n${runtime}`) ||
+            (await project.read(`out/${file}`)).startsWith(runtime),
+          file,
+        );
+      }
+    },
+  );
 }
 
-test.serial("where modules are preserved, a file in the words of CommonJS runs as CommonJS", async (t) => {
+test.serial("with module preserve, a file with CommonJS syntax runs as CommonJS", async (t) => {
   const project = await makeProject(
     {
       "package.json": "{}",
@@ -291,7 +297,7 @@ export = pay;
 
 for (const settings of [{ module: "nodenext" }, { module: "commonjs", moduleResolution: "bundler" }]) {
   test.serial(
-    `JavaScript in the words of CommonJS keeps its exports, with module ${settings.module}`,
+    `JavaScript with CommonJS syntax keeps its exports with module ${settings.module}`,
     async (t) => {
       const project = await makeProject(
         {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { story } from "../support/story";
 import { PACKAGE, Project, type Files } from "./project";
 
-// The two examples that do the same wherever they were woven.
+// Two examples that must behave the same in each host.
 
 const ENTRIES = { "order-controller": "main.mjs", reentrant: "reentrant.cjs" } as const;
 
@@ -12,10 +12,10 @@ export type Example = keyof typeof ENTRIES;
 export const EXAMPLES = Object.keys(ENTRIES) as Example[];
 
 /**
- * Their sources, where hosts find them that know neither `.mts` nor that `.mjs` stands for it.
+ * Returns the sources of the examples for hosts that know neither `.mts` nor that `.mjs` stands for it.
  *
  * @param extension of the files
- * @param imported the extension by which one takes in another
+ * @param imported the extension in import specifiers
  */
 export function exampleFiles(extension: string, imported: string): Files {
   const files = ["order-controller/main", "order-controller/order-controller", "order-controller/server"];
@@ -26,9 +26,7 @@ export function exampleFiles(extension: string, imported: string): Files {
   return Object.fromEntries(sources) as Files;
 }
 
-/**
- * The same as modules that do nothing by themselves, for hosts that compile to CommonJS: `main()` plays them.
- */
+/** The examples as modules for hosts that compile to CommonJS. They do nothing until `main()` is called. */
 export const EXAMPLE_SCRIPTS: Files = Object.fromEntries(
   Object.entries(exampleFiles("ts", "js")).map(([file, text]) => [
     file,
@@ -36,7 +34,7 @@ export const EXAMPLE_SCRIPTS: Files = Object.fromEntries(
   ]),
 );
 
-/** Where each begins, without the extension. */
+/** The entry file of each, without the extension. */
 export const SCRIPT_ENTRIES: Readonly<Record<Example, string>> = {
   "order-controller": "order-controller/main",
   reentrant: "reentrant/reentrant",
@@ -50,8 +48,8 @@ function asScript(text: string): string {
   return main.replace(/^void main\(\);\n/m, "").replace(/^async function main/m, "export $&");
 }
 
-/** What it does when tspc has compiled it, as the repository has it. */
-export async function storyOf(example: Example): Promise<string[]> {
+/** Returns the output of an example that tspc has compiled. Every host must reproduce it. */
+export async function expectedLinesOf(example: Example): Promise<string[]> {
   return await (stories[example] ??= play(example));
 }
 
@@ -60,14 +58,14 @@ const stories: Partial<Record<Example, Promise<string[]>>> = {};
 async function play(example: Example): Promise<string[]> {
   const examples = new Project(join(PACKAGE, "examples"));
   const { stdout } = await examples.run(join(example, ENTRIES[example]));
-  if (stdout.length < 100) throw new Error(`${example} tells nothing`);
+  if (stdout.length < 100) throw new Error(`${example} prints too little`);
   return linesOf(stdout);
 }
 
 /**
- * The test of a runner that plays the example, and leaves what it says in a file beside it.
+ * Returns a test that runs the example and writes its output to a file.
  *
- * @param extension by which it takes in the example
+ * @param extension the extension in the import of the example
  */
 export function exampleTest(example: Example, runner: "ava" | "jest" | "vitest", extension = ""): string {
   const [taken, timeLimit] = {
@@ -88,7 +86,7 @@ test("${example}", async (${runner === "ava" ? "t" : ""}) => {
 `;
 }
 
-/** In any order, in which two runs differ. */
+/** Returns the lines sorted, since their order differs between runs. */
 export function linesOf(output: string): string[] {
   return story(output).toSorted();
 }

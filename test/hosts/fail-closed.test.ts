@@ -21,7 +21,7 @@ export class OrderService {
 `;
 const CORRECTED = ORDER.replace("keyNmae", "keyName").replace("orderNoo", "orderNo");
 
-/** Calls both methods, and says what became of each. */
+/** Calls both methods and prints each result. */
 const CALLS = `
 import { configure, memoryStore } from "lockweave";
 import { OrderService } from "./out/order.js";
@@ -32,7 +32,7 @@ for (const call of [() => orders.pay("A1"), () => orders.payBean({ orderNo: "A1"
 }
 `;
 
-/** What the compiler says of ORDER. */
+/** Returns the errors that the compiler reports for ORDER. */
 async function errorsIn(project: Project, file = "src/order.ts"): Promise<string> {
   return [
     `${await project.placeOf("keyNmae", file)}: error TS901002: LW1002: There is no attribute \`keyNmae\`. Did you mean \`keyName\`?`,
@@ -42,7 +42,7 @@ async function errorsIn(project: Project, file = "src/order.ts"): Promise<string
 }
 
 test.serial(
-  "an error fails the build at the words of the tag, and the emitted function refuses to run",
+  "an error in a tag fails the build at its position, and the emitted function refuses to run",
   async (t) => {
     const project = await makeProject({ "src/order.ts": ORDER, "calls.js": CALLS });
     const { code, stdout } = await project.tspc();
@@ -63,7 +63,7 @@ for (const [option, code] of [
   ["--noEmit", 2],
   ["--noEmitOnError", 1],
 ] as const) {
-  test.serial(`under ${option} the errors are the same, and nothing is emitted`, async (t) => {
+  test.serial(`${option} reports the same errors and emits nothing`, async (t) => {
     const project = await makeProject({ "src/order.ts": ORDER });
     const compilation = await project.tspc(option);
     t.is(compilation.stdout, await errorsIn(project));
@@ -73,7 +73,7 @@ for (const [option, code] of [
 }
 
 test.serial(
-  "an incremental build shows the errors again, with the same code frames, from its build info",
+  "an incremental build repeats the errors from its build info, with the same code frames",
   async (t) => {
     const project = await makeProject({ "src/order.ts": ORDER }, { incremental: true });
     const first = await project.tspc("--pretty");
@@ -103,7 +103,7 @@ test.serial(
   },
 );
 
-test.serial("-b fails each time, until the error is gone", async (t) => {
+test.serial("tspc -b fails each time until the error is fixed", async (t) => {
   const project = await makeProject({ "src/order.ts": ORDER, "calls.js": CALLS });
   for (const _ of ["first", "second"]) {
     const { code, stdout } = await project.tspc("-b");
@@ -115,7 +115,7 @@ test.serial("-b fails each time, until the error is gone", async (t) => {
   t.is((await project.run("calls.js")).stdout, "paid A1\npaid A1\n");
 });
 
-test.serial("-b of projects that refer to each other fails on the error in either", async (t) => {
+test.serial("tspc -b fails on an error in a project or in the project it references", async (t) => {
   const composite = { composite: true, declarationMap: true, rootDir: ".", outDir: "out" };
   const project = await makeProject({
     "tsconfig.json": JSON.stringify({ files: [], references: [{ path: "shop" }] }),
@@ -139,7 +139,7 @@ export async function ship(order: Order): Promise<string> { return order.orderNo
 });
 
 test.serial(
-  "--watch reports the error, weaves when it is corrected, and reports it when it is back",
+  "--watch reports an error, weaves once it is fixed, and reports it again when it returns",
   async (t) => {
     const project = await makeProject({ "src/order.ts": ORDER, "calls.js": CALLS });
     const watch = new Watch(project);
@@ -160,30 +160,27 @@ test.serial(
   },
 );
 
-test.serial(
-  "plugin options that cannot be are errors, and the locks are in the emitted code all the same",
-  async (t) => {
-    const plugin = { ...PLUGIN, defaults: { lockTime: "soon", retryTime: 3, onFailure: "OrderBusy" } };
-    const project = await makeProject(
-      { "src/order.ts": CORRECTED, "calls.js": CALLS },
-      { plugins: [plugin], incremental: true },
-    );
-    const expected = [
-      "error TS901401: LW1401: In the plugin's `defaults`: Expected `lockTime` to be a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours, got `soon`.",
-      "error TS901401: LW1401: The plugin's `defaults` know no `retryTime`. Did you mean `retryTimes`?",
-      "error TS901401: LW1401: The plugin's `defaults` take `throw` or `skip` for `onFailure`.",
-      "",
-    ].join("\n");
-    for (const args of [[], [], ["-b"], ["-b"], ["--noEmit"]]) {
-      const { code, stdout } = await project.tspc(...args);
-      t.is(stdout, expected, args.join(" "));
-      t.not(code, 0);
-    }
-    t.regex(await project.read("out/order.js"), /lockweave\.acquire/);
-  },
-);
+test.serial("invalid plugin options are errors, and the emitted code still contains the locks", async (t) => {
+  const plugin = { ...PLUGIN, defaults: { lockTime: "soon", retryTime: 3, onFailure: "OrderBusy" } };
+  const project = await makeProject(
+    { "src/order.ts": CORRECTED, "calls.js": CALLS },
+    { plugins: [plugin], incremental: true },
+  );
+  const expected = [
+    "error TS901401: LW1401: In the plugin's `defaults`: Expected `lockTime` to be a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours, got `soon`.",
+    "error TS901401: LW1401: The plugin's `defaults` know no `retryTime`. Did you mean `retryTimes`?",
+    "error TS901401: LW1401: The plugin's `defaults` take `throw` or `skip` for `onFailure`.",
+    "",
+  ].join("\n");
+  for (const args of [[], [], ["-b"], ["-b"], ["--noEmit"]]) {
+    const { code, stdout } = await project.tspc(...args);
+    t.is(stdout, expected, args.join(" "));
+    t.not(code, 0);
+  }
+  t.regex(await project.read("out/order.js"), /lockweave\.acquire/);
+});
 
-test.serial("an entry of the plugin that is not understood is an error, with tags and without", async (t) => {
+test.serial("an unknown plugin option is an error, with and without tags", async (t) => {
   const project = await makeProject(
     { "src/order.ts": CORRECTED },
     { plugins: [{ ...PLUGIN, default: { lockTime: "20s" } }] },
@@ -195,7 +192,7 @@ test.serial("an entry of the plugin that is not understood is an error, with tag
   t.like(await project.tspc("--noEmit"), { code: 2, stdout: expected });
 });
 
-test.serial("an attribute of tags among the plugin's options is told to go into its defaults", async (t) => {
+test.serial("a tag attribute among the plugin's options is an error that points to `defaults`", async (t) => {
   const project = await makeProject(
     { "src/order.ts": CORRECTED },
     { plugins: [{ ...PLUGIN, lockTime: "20s" }] },
@@ -209,7 +206,7 @@ test.serial("an attribute of tags among the plugin's options is told to go into 
 
 for (const transformProgram of [undefined, false]) {
   test.serial(
-    `with transformProgram ${transformProgram} the compiler ends with the line to write, and writes nothing`,
+    `with transformProgram ${transformProgram} the compiler prints the setting to write and emits nothing`,
     async (t) => {
       const project = await makeProject(
         { "src/order.ts": CORRECTED },
@@ -228,7 +225,7 @@ for (const transformProgram of [undefined, false]) {
   );
 }
 
-test.serial("a number that makes no sense in its unit is a warning, and the build succeeds", async (t) => {
+test.serial("an implausible number for its unit is a warning, and the build succeeds", async (t) => {
   const project = await makeProject({
     "src/a.ts": `/** @redisLock businessFlag=f lockTime=30000 */ export async function pay(): Promise<void> {}\n`,
   });
@@ -237,7 +234,7 @@ test.serial("a number that makes no sense in its unit is a warning, and the buil
   t.regex(stderr, /^src\/a\.ts\(1,40\): warning TS901111: LW1111: `lockTime=30000` is 8\.3 hours\. /);
 });
 
-test.serial("a configure() that is handed on is a warning there, which the check repeats", async (t) => {
+test.serial("a configure() that is passed as a value is a warning, which the check repeats", async (t) => {
   const project = await makeProject({
     "src/a.ts": `import { configure, memoryStore } from "lockweave";
 const boot = (start: typeof configure): void => start({ store: memoryStore() });

@@ -1,7 +1,7 @@
 import test from "ava";
 import { makeProject, type Files, type Project } from "./project";
 
-/** Locks that tell which key is held while the body runs. */
+/** Configures a store that records the held keys in `held`. */
 const HELD = `import { configure, memoryStore } from "lockweave";
 export const held = new Set();
 const store = memoryStore();
@@ -30,7 +30,7 @@ const UNTYPED = TYPED.replaceAll(
   "",
 );
 
-/** The same code in files of many shapes. */
+/** The same code in files with different encodings, line ends, and extensions. */
 const SHAPES: Files = {
   "plain.ts": TYPED,
   "byte-order-mark.ts": `\uFEFF${TYPED}`,
@@ -68,7 +68,7 @@ for (const settings of [
   { target: "es2022", newLine: "crlf", removeComments: true },
   { target: "esnext", emitBOM: true },
 ] as const) {
-  test.serial(`files of every shape run locked, with ${JSON.stringify(settings)}`, async (t) => {
+  test.serial(`files of every shape run under locks with ${JSON.stringify(settings)}`, async (t) => {
     const files = Object.entries(SHAPES).map(([file, text]) => [`src/${file}`, text]);
     const project = await makeProject(
       { ...(Object.fromEntries(files) as Files), "held.mjs": HELD, "run.mjs": RUN },
@@ -81,7 +81,7 @@ for (const settings of [
   });
 }
 
-test.serial("errors in files of every shape stand at the words of the tag", async (t) => {
+test.serial("errors in files of every shape have the position of the wrong name in the tag", async (t) => {
   const broken = (text: string): string =>
     text.replace("keyName=größe", "keyName=größer").replace("keyName=id", "keyName=idd");
   const files = Object.entries(SHAPES).map(([file, text]) => [`src/${file}`, broken(text)]);
@@ -97,16 +97,16 @@ test.serial("errors in files of every shape stand at the words of the tag", asyn
   }
 });
 
-/** As the compiler counts: a byte order mark is no column. */
+/** Returns the position as the compiler counts it, without a column for a byte order mark. */
 async function placeOf(project: Project, word: string, file: string): Promise<string> {
   const place = await project.placeOf(word, file);
-  const isBehindMark = (await project.read(file)).startsWith("\uFEFF") && place.includes("(1,");
-  return isBehindMark ? place.replace(/\d+(?=\)$)/, (column) => String(Number(column) - 1)) : place;
+  const isAfterMark = (await project.read(file)).startsWith("\uFEFF") && place.includes("(1,");
+  return isAfterMark ? place.replace(/\d+(?=\)$)/, (column) => String(Number(column) - 1)) : place;
 }
 
 for (const type of ["module", "commonjs"]) {
   test.serial(
-    `functions that are called while modules of a cycle still load run locked, with type ${type}`,
+    `functions called while an import cycle still loads run under locks, with type ${type}`,
     async (t) => {
       const project = await makeProject({
         "package.json": JSON.stringify({ type }),

@@ -9,11 +9,11 @@ import { linkTypeScript7 } from "../cli/tools";
 import { fixtureProject, fixtures, outputOf } from "./fixtures";
 import { tsconfig, type Project } from "./project";
 
-// As the hosts get it that tell a file's module format by themselves. Those of bundlers are in bundlers/fixtures.test.ts.
+// Hosts that determine a file's module format themselves. bundlers/fixtures.test.ts tests the bundlers.
 
-const compiler = ts as unknown as Compiler; // It has more than it declares.
+const compiler = ts as unknown as Compiler; // It has more members than its types declare.
 
-test("tspc: the text of every fixture is the committed one", async (t) => {
+test("tspc: weaves every fixture to its committed text", async (t) => {
   const project = await fixtureProject();
   const rootNames = fixtures.map(({ name, input }) => project.path(`src/${name}/${input}`));
   const options: ts.CompilerOptions = {
@@ -36,7 +36,7 @@ test("tspc: the text of every fixture is the committed one", async (t) => {
   }
 });
 
-test("TypeScript 7: what it emits of every fixture is what it makes of the committed text", async (t) => {
+test("TypeScript 7: emits the same for every fixture as for its committed woven text", async (t) => {
   const [given, committed] = [await fixtureProject(), await fixtureProject()];
   await committed.write(
     Object.fromEntries(fixtures.map(({ name, input, woven }) => [`src/${name}/${input}`, woven])),
@@ -48,7 +48,7 @@ test("TypeScript 7: what it emits of every fixture is what it makes of the commi
       "tsconfig.json": tsconfig({ allowJs: true, jsx: "preserve", plugins: undefined }),
     });
   }
-  // Both have much to say of what the fixtures take in, and is not there.
+  // Both report errors, since the modules that the fixtures import do not exist.
   await lockweave(given, "build");
   await committed.run("node_modules/typescript/bin/tsc");
   for (const fixture of fixtures) {
@@ -65,7 +65,7 @@ for (const [host, through] of Object.entries({
       instrument: false,
     }).code,
 })) {
-  test(`${host}: the text of every fixture is the committed one`, async (t) => {
+  test(`${host}: weaves every fixture to its committed text`, async (t) => {
     const project = await fixtureProject();
     t.true(fixtures.length > 30);
     for (const { name, input, text, woven } of fixtures) {

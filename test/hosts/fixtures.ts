@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeProject, PACKAGE, type Project } from "./project";
 
-// The texts on which all hosts agree.
+// The fixtures that all hosts must weave to the same text.
 
 const FIXTURES = join(PACKAGE, "test/fixtures/weave");
 
@@ -19,16 +19,16 @@ export const fixtures = readdirSync(FIXTURES).map((name): Fixture => {
   return { name, input, text: read(input), woven: read(input.replace("input", "woven")) };
 });
 
-/** It hands on what it gets. */
+/** A transformer that returns its input unchanged. */
 const INNER = "exports.process = (code) => ({ code });\n";
 
-/** With all inputs, each in a directory of its own. */
+/** Creates a project with each input in its own directory. */
 export async function fixtureProject(): Promise<Project> {
   const files = fixtures.map(({ name, input, text }) => [`src/${name}/${input}`, text] as const);
   return await makeProject({ ...Object.fromEntries(files), "inner.js": INNER, "package.json": "{}" });
 }
 
-/** Where compilers write what they make of it. */
+/** Returns the path of the compiler's output. */
 export function outputOf({ name, input }: Fixture): string {
   return `out/${name}/${input.replace(/\.([cm]?)tsx?$/, input.endsWith("x") ? ".jsx" : ".$1js")}`;
 }

@@ -4,8 +4,8 @@ import { runTool } from "../cli/tools";
 import { inMatrix, outsideMatrix } from "../support/suites";
 import { makeProject, tsconfig, type Files, type Project, type Settings } from "./project";
 
-// A package of the same workspace, linked into `node_modules`, whose sources the application takes in: who emits them, and
-// what does Node load?
+// The application imports the sources of a workspace package that is linked into `node_modules`. The tests check who
+// emits those sources and which files Node loads.
 
 const PAY = `/** @redisLock businessFlag=pay keyName=id */
 export async function pay(id: string): Promise<string> { return id; }
@@ -42,7 +42,7 @@ async function withShop(manifest: object, files: Files = {}, settings: Settings 
 const AS_SOURCE = { exports: "./src/index.ts" };
 
 outsideMatrix(
-  "tags in the TypeScript that a linked package hands out are an error at the import, to the check too",
+  "tags in TypeScript that a linked package exports are an error at the import, also in the check",
   async (t) => {
     const project = await withShop(AS_SOURCE);
     const { code, stdout } = await project.tspc();
@@ -55,7 +55,7 @@ outsideMatrix(
 );
 
 outsideMatrix(
-  "a tag in a file that only the linked package imports is an error at the import of the application",
+  "a tag in a file that only the linked package imports is an error at the application's import",
   async (t) => {
     const project = await withShop(AS_SOURCE, {
       "packages/shop/src/index.ts": `import "./orders.ts";\nexport * from "./till.ts";\n`,
@@ -69,9 +69,9 @@ outsideMatrix(
 );
 
 for (const [what, line] of [
-  ["an import of types alone", `import type { Order } from "shop"; export let order: Order;`],
-  ["an export of types alone", `export type { Order } from "shop";`],
-  ["a type that names the package", `export let order: import("shop").Order;`],
+  ["a type-only import", `import type { Order } from "shop"; export let order: Order;`],
+  ["a type-only export", `export type { Order } from "shop";`],
+  ["an import type", `export let order: import("shop").Order;`],
   [
     "an import that a comment allows with a reason",
     `import { pay } from "shop"; // lockweave-allow LW1406: lockweave/register loads it\nexport { pay };`,
@@ -86,7 +86,7 @@ for (const [what, line] of [
   });
 }
 
-outsideMatrix("a comment that allows it has to give a reason", async (t) => {
+outsideMatrix("a comment that allows such an import must give a reason", async (t) => {
   const project = await withShop(AS_SOURCE, {
     "src/main.ts": MAIN.replace('"shop";', '"shop"; // lockweave-allow LW1406'),
   });
@@ -95,14 +95,14 @@ outsideMatrix("a comment that allows it has to give a reason", async (t) => {
   t.regex(stdout, /^src\/main\.ts\(2,32\): error TS901508: /);
 });
 
-inMatrix("a build that emits nothing says nothing of what a bundler will weave", async (t) => {
+inMatrix("a build that emits no code reports nothing, since a bundler may weave the sources", async (t) => {
   const project = await withShop(AS_SOURCE, {}, { noEmit: true });
   t.like(await project.tspc(), { code: 0, stdout: "" });
   const declarations = await withShop(AS_SOURCE, {}, { declaration: true, emitDeclarationOnly: true });
   t.like(await declarations.tspc(), { code: 0, stdout: "" });
 });
 
-inMatrix("the check of a bundle looks for the locks of linked sources, too", async (t) => {
+inMatrix("the check of a bundle also looks for the locks of linked sources", async (t) => {
   const project = await withShop(AS_SOURCE);
   const bundle = (name: string, plugins: string): Promise<unknown> =>
     runTool(
@@ -123,7 +123,7 @@ inMatrix("the check of a bundle looks for the locks of linked sources, too", asy
 const TYPES_ALONE = { exports: { types: "./src/index.ts", default: "./dist/index.js" } };
 
 inMatrix(
-  "where only its types are sources, their tags are held against the JavaScript that Node loads",
+  "if only a package's types are sources, its tags are compared with the JavaScript that Node loads",
   async (t) => {
     const shop = { extends: "../../tsconfig.json", include: ["src"] };
     const project = await withShop(TYPES_ALONE, {
@@ -135,7 +135,7 @@ inMatrix(
     t.deepEqual(
       await project.tspc(),
       { code: 0, stdout: "", stderr: "" },
-      "nothing is known of what is not built",
+      "without a build there is nothing to compare",
     );
     t.is((await project.tsc("-p", "packages/shop")).code, 0);
     const { code, stdout } = await project.tspc();
@@ -151,7 +151,7 @@ inMatrix(
 );
 
 inMatrix(
-  "a referenced project that hands out its sources is built with its locks, and Node runs those sources",
+  "importing a referenced project that exports its sources is an error until it exports its output",
   async (t) => {
     const project = await withShop(AS_SOURCE, {
       "packages/shop/tsconfig.json": tsconfig({ ...LAX, composite: true, rootDir: "src", outDir: "dist" }),
@@ -170,7 +170,7 @@ inMatrix(
   },
 );
 
-/** An application with the package as a copy in `node_modules`. */
+/** Creates an application with a copy of the package in `node_modules`. */
 async function withInstalled(
   settings: Settings = {},
   line = 'import { pay } from "shop";',
@@ -188,7 +188,7 @@ async function withInstalled(
 }
 
 inMatrix(
-  "tags in the TypeScript that an installed package hands out are an error, since bundlers run it and nobody weaves it",
+  "tags in TypeScript that an installed package exports are an error, since bundlers do not weave it",
   async (t) => {
     for (const settings of [{}, { noEmit: true }]) {
       const project = await withInstalled(settings);
@@ -203,14 +203,17 @@ inMatrix(
   },
 );
 
-outsideMatrix("a comment allows it where the bundler weaves installed packages by other means", async (t) => {
-  const line = 'import { pay } from "shop"; // lockweave-allow LW1406: our bundler weaves it';
-  t.like(await (await withInstalled({ noEmit: true }, line)).tspc(), { code: 0, stdout: "" });
-});
+outsideMatrix(
+  "a comment allows an import of an installed package that the bundler weaves by other means",
+  async (t) => {
+    const line = 'import { pay } from "shop"; // lockweave-allow LW1406: our bundler weaves it';
+    t.like(await (await withInstalled({ noEmit: true }, line)).tspc(), { code: 0, stdout: "" });
+  },
+);
 
 // ---- `paths` to the sources of a library, as in a workspace of Nx ------------------------------------------
 
-/** An application that compiles the sources of a library, and has a link to the library's package. */
+/** Creates an application that compiles the sources of a library through `paths` and links the library's package. */
 async function byPaths(manifest: object, files: Files = {}): Promise<Project> {
   return await withShop(manifest, files, { rootDir: ".", paths: { shop: ["./packages/shop/src/index.ts"] } });
 }
@@ -220,18 +223,18 @@ const UNWOVEN = "export async function pay(id) { return id; }\n";
 const BY_PATHS = AT.replace(" from `pay.ts`", "");
 
 for (const [what, manifest, files, message] of [
-  ["hands out its TypeScript", AS_SOURCE, {}, AT],
+  ["exports its TypeScript", AS_SOURCE, {}, AT],
   [
-    "hands out JavaScript without the lock",
+    "exports JavaScript without the lock",
     BUILT,
     { "dist/index.js": `export * from "./pay.js";\n`, "dist/pay.js": UNWOVEN },
     BY_PATHS,
   ],
-  ["hands out a bundle without the lock", BUILT, { "dist/index.js": UNWOVEN }, BY_PATHS],
+  ["exports a bundle without the lock", BUILT, { "dist/index.js": UNWOVEN }, BY_PATHS],
   ["has a `main` without the lock", { main: "lib/index.js" }, { "lib/index.js": UNWOVEN }, BY_PATHS],
 ] as const) {
   outsideMatrix(
-    `an import that \`paths\` leads to the sources is an error where the package ${what}`,
+    `an import that \`paths\` resolves to the sources is an error if the package ${what}`,
     async (t) => {
       const ofShop = Object.entries(files).map(([file, text]) => [`packages/shop/${file}`, text]);
       const project = await byPaths(manifest, Object.fromEntries(ofShop) as Files);
@@ -254,10 +257,10 @@ for (const [what, manifest, files, message] of [
 }
 
 outsideMatrix(
-  "an import that `paths` leads to the sources is no error where Node loads what has the lock",
+  "an import that `paths` resolves to the sources is no error if Node loads code with the lock",
   async (t) => {
     const project = await byPaths(BUILT);
-    t.like(await project.tspc(), { code: 0, stdout: "" }, "nothing is known of what is not built");
+    t.like(await project.tspc(), { code: 0, stdout: "" }, "without a build there is nothing to compare");
     await project.write({
       "packages/shop/tsconfig.json": tsconfig(
         { ...LAX, rootDir: "src", outDir: "dist" },
@@ -270,7 +273,7 @@ outsideMatrix(
 );
 
 outsideMatrix(
-  "an import that `paths` leads to the sources is no error where Node loads what this build makes of them",
+  "an import that `paths` resolves to the sources is no error if Node loads this build's output",
   async (t) => {
     const project = await byPaths({ main: "../../out/packages/shop/src/index.js" });
     await project.write({ "out/packages/shop/src/index.js": UNWOVEN });
@@ -285,11 +288,11 @@ const OF_SCRIPT = MAIN.replace('"shop"', '"./pay.js"');
 const DECLARED = "export declare function pay(id: string): Promise<string>;\n";
 
 for (const [what, files, settings] of [
-  ["beside declarations of its own", { "src/pay.d.ts": DECLARED }, {}],
+  ["with its own declarations", { "src/pay.d.ts": DECLARED }, {}],
   ["without types", {}, { noImplicitAny: false }],
 ] as const) {
   outsideMatrix(
-    `tags in JavaScript ${what}, which the build takes in and does not emit, are an error at the import`,
+    `tags in JavaScript ${what} that the build imports but does not emit are an error at the import`,
     async (t) => {
       const project = await makeProject(
         { "src/main.ts": OF_SCRIPT, "src/pay.js": SCRIPT, "src/own.ts": OWN, ...files },
@@ -317,7 +320,7 @@ for (const [what, files, settings] of [
   );
 }
 
-outsideMatrix("JavaScript that the build emits is woven, and no error", async (t) => {
+outsideMatrix("JavaScript that the build emits is woven without an error", async (t) => {
   const project = await makeProject({ "src/main.ts": OF_SCRIPT, "src/pay.js": SCRIPT }, { allowJs: true });
   t.like(await project.tspc(), { code: 0, stdout: "" });
   t.regex(await project.read("out/pay.js"), /lockweave\.acquire/);

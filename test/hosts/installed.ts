@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 
 const HOME = join(tmpdir(), "lockweave-test-tools");
 
-/** For what the tests change in the directory: those of another checkout, which may run at the same time, have their own. */
+/** The suffix of directories that tests modify, so that two checkouts can run their tests at the same time. */
 export const OF_THIS_CHECKOUT = digestOf(join(__dirname, "../.."));
 
 /** Returns a short name for any text. */
@@ -17,9 +17,9 @@ export function digestOf(text: string): string {
 }
 
 /**
- * Installs packages beside each other, once for all runs of the tests on this machine. Returns their `node_modules`.
+ * Installs packages together, once for all test runs on this machine. Returns their `node_modules`.
  *
- * @param name for the directory: of very many packages their names would be too long
+ * @param name the name of the directory, for lists of packages that are too long for one
  */
 export async function installed(packages: readonly string[], name = packages.join("+")): Promise<string> {
   const dir = join(HOME, name.replaceAll("/", "-"));
@@ -30,7 +30,7 @@ export async function installed(packages: readonly string[], name = packages.joi
   await writeFile(join(fresh, "package.json"), "{}");
   const args = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...packages];
   await promisify(execFile)("npm", args, { cwd: fresh });
-  // Whole or not at all: another test may be installing the same.
+  // Renames atomically, since another test may install the same packages.
   await rename(fresh, dir).catch(() => rm(fresh, { recursive: true }));
   return modules;
 }

@@ -13,7 +13,7 @@ export async function pay(order: { id: string }): Promise<void> {
   "src/receipt.ts": `export const receipt = "paid";\n`,
 };
 
-/** As a watch makes them: of files that did not change, the same source files as before. */
+/** Creates programs as a watch does, which reuses the source files that did not change. */
 function programs(project: Project): (oldProgram?: ts.Program) => { disk: ts.Program; woven: ts.Program } {
   const { config } = ts.readConfigFile(project.path("tsconfig.json"), (file) => ts.sys.readFile(file));
   const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, project.dir);
@@ -35,8 +35,8 @@ function programs(project: Project): (oldProgram?: ts.Program) => { disk: ts.Pro
   };
 }
 
-/** Whether the compiler took over the make-up of an older program, of which its declarations say nothing. */
-function isTakenOver(program: ts.Program): boolean {
+/** Returns whether the compiler reused the structure of an older program, by a member that its types do not declare. */
+function isStructureReused(program: ts.Program): boolean {
   return (program as ts.Program & { readonly structureIsReused: number }).structureIsReused === 2;
 }
 
@@ -49,28 +49,28 @@ function errorsIn(program: ts.Program): string[] {
 
 const NO_KEY = /^TS2345 Argument of type '\{ id: string; \}' is not assignable/;
 
-test("an application's woven program takes over what its files import, and so does each rebuild of a watch", async (t) => {
+test("a woven program and each watch rebuild reuse the program structure", async (t) => {
   const project = await makeProject(FILES);
   const build = programs(project);
   const first = build();
-  t.true(isTakenOver(first.woven));
+  t.true(isStructureReused(first.woven));
   t.deepEqual(errorsIn(first.woven), []);
 
   await project.write({ "src/receipt.ts": `export const receipt = "PAID";\n` });
   const second = build(first.woven);
-  t.true(isTakenOver(second.disk));
-  t.true(isTakenOver(second.woven));
+  t.true(isStructureReused(second.disk));
+  t.true(isStructureReused(second.woven));
 
   await project.write({ "src/order.ts": FILES["src/order.ts"].replace("order.id", "order") });
   const third = build(second.woven);
-  t.true(isTakenOver(third.disk));
-  t.true(isTakenOver(third.woven));
+  t.true(isStructureReused(third.disk));
+  t.true(isStructureReused(third.woven));
   const [error = "", ...others] = errorsIn(third.woven);
   t.regex(error, NO_KEY);
   t.deepEqual(others, []);
 });
 
-test("woven files know the runtime when nobody else imports it any more, and when somebody does again", async (t) => {
+test("woven files resolve the runtime after the only other import is removed and added again", async (t) => {
   const tagged = FILES["src/order.ts"].replace("order.id", "order");
   const project = await makeProject({ ...FILES, "src/order.ts": tagged });
   const build = programs(project);

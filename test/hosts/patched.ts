@@ -2,7 +2,7 @@ import { cp, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeProject, PACKAGE, type Finished, type Files, type Project, type Settings } from "./project";
 
-/** A project with a TypeScript of its own, on which `ts-patch install` was run. */
+/** Creates a project with its own TypeScript, patched with `ts-patch install`. */
 export async function makePatchedProject(files: Files, settings: Settings = {}): Promise<Project> {
   const project = await makeProject(files, settings);
   const [original, copy] = [

@@ -4,7 +4,7 @@ import test from "ava";
 import { pathInPackage } from "../../transformer/hosts/path-in-package";
 import { makeProject } from "./project";
 
-test("a file is known by the name of its package and its path in it, whatever its directory is called", async (t) => {
+test("pathInPackage() returns the package name and the path in it, independent of the directory's name", async (t) => {
   const project = await makeProject({
     "package.json": '{ "name": "@acme/app" }',
     "node_modules/other/package.json": '{ "name": "other" }',
@@ -27,7 +27,7 @@ test("a file is known by the name of its package and its path in it, whatever it
   }
 });
 
-test("without a name, the nearest package.json counts, and without one no file is known", async (t) => {
+test("pathInPackage() starts at the nearest package.json without a name, and returns nothing without one", async (t) => {
   const project = await makeProject({ "package.json": "{}", "inner/package.json": '{ "name": 1 }' });
   await mkdir(project.path("inner/src"));
   t.is(pathInPackage(project.path("src/main.ts")), "src/main.ts");
@@ -35,7 +35,7 @@ test("without a name, the nearest package.json counts, and without one no file i
   t.is(pathInPackage("/nowhere/src/main.ts"), undefined);
 });
 
-test("a package.json above the repository does not count", async (t) => {
+test("pathInPackage() ignores a package.json above the repository", async (t) => {
   const project = await makeProject({
     "package.json": '{ "name": "home-of-alice" }',
     "work/app/package.json": '{ "private": true }',

@@ -37,7 +37,7 @@ export async function receipt(orderNo: string): Promise<string> {
 `;
 const FILES = { "src/order.ts": ORDER, "src/receipt.ts": RECEIPT };
 
-/** Words that the emitted code has as often as the source, one after another. */
+/** Texts that the source and the emitted code contain equally often and in the same order. */
 const ANCHORS = [
   "startedAt = Date",
   "OrderService {",
@@ -59,7 +59,7 @@ const ANCHORS = [
 
 const REENTRANT_TAG = "@redisLock businessFlag=payOrder keyName=orderNo reentrant";
 
-/** As a stack trace writes it. */
+/** Returns a position as in a stack trace. */
 function place(file: string, text: string, words: string): string {
   const { line, column } = placeOf(text, words);
   return `src/${file}:${line + 1}:${column + 1}`;
@@ -70,7 +70,7 @@ function placeOf(text: string, words: string): { line: number; column: number } 
   return { line: lines.length - 1, column: (lines.at(-1) ?? "").length };
 }
 
-/** Every anchor of the emitted code leads to the same words in the source. */
+/** Asserts that the map leads each anchor in the emitted code to the same text in the source. */
 function assertLeadsTo(
   t: ExecutionContext,
   emitted: string,
@@ -98,7 +98,7 @@ function inlineMap(emitted: string): SourceMapPayload {
   return JSON.parse(Buffer.from(encoded, "base64").toString()) as SourceMapPayload;
 }
 
-test.serial("the source map of a bundle leads to the right one of files that have one name", async (t) => {
+test.serial("the source map of a bundle distinguishes files that have the same name", async (t) => {
   const body = `return "the inner one";`;
   const inner = `/** @redisLock businessFlag=inner */ export async function inner() { ${body} }\n`;
   const plain = `export const plain = "the plain one";\n`;
@@ -124,12 +124,18 @@ test.serial("the source map of a bundle leads to the right one of files that hav
 
 for (const module of ["nodenext", "commonjs"]) {
   test.serial(`the source maps of ${module} lead to the file on disk`, async (t) => {
-    const inSteps = module === "commonjs" ? { ignoreDeprecations: "6.0", moduleResolution: "bundler" } : {};
-    const project = await makeProject(FILES, { module, sourceMap: true, inlineSources: true, ...inSteps });
+    const moduleSettings =
+      module === "commonjs" ? { ignoreDeprecations: "6.0", moduleResolution: "bundler" } : {};
+    const project = await makeProject(FILES, {
+      module,
+      sourceMap: true,
+      inlineSources: true,
+      ...moduleSettings,
+    });
     t.like(await project.tspc(), { code: 0, stdout: "" });
     const emitted = await project.read("out/order.js");
     const map = await mapAt(project, "out/order.js.map");
-    // CommonJS output calls the import by another name.
+    // CommonJS output gives the import another name.
     const anchors = ANCHORS.filter(
       (anchor) => module === "nodenext" || !/^(write|startedAt|after)/.test(anchor),
     );
@@ -139,7 +145,7 @@ for (const module of ["nodenext", "commonjs"]) {
   });
 }
 
-test.serial("inline source maps lead to the file on disk, with CRLF too", async (t) => {
+test.serial("inline source maps lead to the file on disk if the output has CRLF line ends", async (t) => {
   const project = await makeProject(FILES, { inlineSourceMap: true, inlineSources: true, newLine: "crlf" });
   t.like(await project.tspc(), { code: 0, stdout: "" });
   const emitted = await project.read("out/order.js");
@@ -150,7 +156,7 @@ test.serial("inline source maps lead to the file on disk, with CRLF too", async 
 
 const declarations = { composite: true, declarationMap: true };
 
-test.serial("declaration maps are those of plain tsc, byte for byte", async (t) => {
+test.serial("declaration maps equal those of plain tsc byte for byte", async (t) => {
   const project = await makeProject(FILES, declarations);
   t.like(await project.tspc("--outDir", "woven"), { code: 0, stdout: "" });
   t.like(await project.tsc("--outDir", "plain"), { code: 0, stdout: "" });
@@ -159,7 +165,7 @@ test.serial("declaration maps are those of plain tsc, byte for byte", async (t) 
   }
 });
 
-test.serial("so are those of a file without imports", async (t) => {
+test.serial("declaration maps of a file without imports equal those of plain tsc", async (t) => {
   const project = await makeProject(FILES, declarations);
   await project.tspc("--outDir", "woven");
   await project.tsc("--outDir", "plain");
@@ -199,7 +205,7 @@ for (const call of [() => after.pay("none"), () => after.pay("bad"), () => after
         place("order.ts", ORDER, "write(orderNo)"),
         thrown,
         place("order.ts", ORDER, "refuse(orderNo);"),
-        place("order.ts", ORDER, REENTRANT_TAG), // What the weave added is the tag's.
+        place("order.ts", ORDER, REENTRANT_TAG), // Added code maps to the tag.
       ]);
     },
   );

@@ -10,13 +10,12 @@ export type { Finished };
 
 import type { CompilerOptions } from "typescript";
 
-/** The repository, in whose `dist` the built package is. */
+/** The repository, which has the built package in `dist`. */
 export const PACKAGE = join(__dirname, "../..");
 
 /**
- * For Node, where it runs a compiler on a small project: what V8 made of TypeScript is kept from one process to the
- * next, and no time is lost with optimizing what runs for a second, or with moving young objects about that nearly all
- * stay until it is over. It halves the time that the tests take.
+ * Options for a Node process that runs a compiler on a small project. They cache V8's code for TypeScript between
+ * processes, and skip optimization and scavenges that do not pay off within a second. This halves the time of the tests.
  */
 export const COMPILER: readonly string[] = [
   "--no-opt",
@@ -26,7 +25,7 @@ export const COMPILER: readonly string[] = [
   join(PACKAGE, "test/support/code-cache.cjs"),
 ];
 
-/** Runs tspc with Node, beside any number of others. */
+/** The arguments to run tspc with Node, safe to run in parallel. */
 export const TSPC: readonly string[] = [
   ...COMPILER,
   "--require",
@@ -37,13 +36,13 @@ export const TSPC: readonly string[] = [
 /** The entry that a user writes in tsconfig.json. */
 export const PLUGIN = { transform: "lockweave/transformer", transformProgram: true };
 
-/** Texts by their paths in the project. */
+/** File contents by path in the project. */
 export type Files = Readonly<Record<string, string>>;
 
-/** As they stand in tsconfig.json: words for numbers. */
+/** Compiler options as in tsconfig.json, with strings for enum values. */
 export type Settings = Readonly<Partial<Record<keyof CompilerOptions, unknown>>>;
 
-/** A project of a user, with the real compilers. */
+/** A user's project, compiled with the real compilers. */
 export class Project {
   readonly dir: string;
 
@@ -66,7 +65,7 @@ export class Project {
     return await readFile(this.path(file), "utf8");
   }
 
-  /** Where the words stand for the first time, as the compiler writes it: `src/a.ts(3,4)`. */
+  /** Returns the position of the first occurrence as the compiler prints it, for example `src/a.ts(3,4)`. */
   async placeOf(words: string, file: string): Promise<string> {
     const before = (await this.read(file)).split(words)[0] ?? "";
     const lines = before.split("\n");
@@ -81,7 +80,7 @@ export class Project {
     return runCommand("tsc", this.dir, args);
   }
 
-  /** The built command line. */
+  /** Runs the built command-line tool. */
   lockweave(...args: readonly string[]): Promise<Finished> {
     return runCommand("lockweave", this.dir, args);
   }
@@ -91,13 +90,13 @@ export class Project {
     return finished(this.dir, args);
   }
 
-  /** The same with another Node. */
+  /** Runs a script with another Node. */
   runWith(node: string, ...args: readonly string[]): Promise<Finished> {
     return finished(this.dir, args, node);
   }
 }
 
-/** The options that the projects of the tests start from: little to load and to check. */
+/** The default options of test projects, chosen to load and check little. */
 const SETTINGS: Settings = {
   target: "es2022",
   lib: ["es2022"],
@@ -110,7 +109,7 @@ const SETTINGS: Settings = {
   plugins: [PLUGIN],
 };
 
-/** The text of a tsconfig.json with these options on top of {@link SETTINGS}. */
+/** Returns the text of a tsconfig.json with these options on top of {@link SETTINGS}. */
 export function tsconfig(settings: Settings = {}, others: object = { include: ["src"] }): string {
   return JSON.stringify({ compilerOptions: { ...SETTINGS, ...settings }, ...others });
 }
@@ -120,14 +119,14 @@ test.after.always("remove the projects", async () => {
   for (const { dir } of projects) await rm(dir, { recursive: true, force: true });
 });
 
-/** A project in a directory of its own, of ES modules unless its package.json says otherwise. */
+/** Creates a project in its own directory. It has ES modules unless its package.json says otherwise. */
 export async function makeProject(files: Files, settings: Settings = {}): Promise<Project> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), "project-")));
   const project = new Project(dir);
   projects.push(project);
   await mkdir(join(dir, "node_modules/@types"), { recursive: true });
   await symlink(PACKAGE, join(dir, "node_modules/lockweave"));
-  // Each by itself: a package manager that is run there takes away links, and not what is behind them.
+  // One link per package: a package manager that runs there removes the links, but not their targets.
   for (const name of ["typescript", "ts-patch", "@types/node"]) {
     await symlink(join(PACKAGE, "node_modules", name), join(dir, "node_modules", name));
   }

@@ -10,7 +10,7 @@ export async function pay(orderNo: string): Promise<string> {
 }
 `;
 
-outsideMatrixSerially("a project with paths, JSON, JavaScript and TSX is woven throughout", async (t) => {
+outsideMatrixSerially("weaves all files of a project with paths, JSON, JavaScript, and TSX", async (t) => {
   const project = await makeProject(
     {
       "packages/shop/shop.ts": PAY,
@@ -49,7 +49,7 @@ export async function refund(orderNo) { return pay(orderNo); }
 });
 
 outsideMatrixSerially(
-  "the sources of a linked package, which this project does not emit, are left to their own project",
+  "ignores tags in the sources of a linked package that this project does not emit",
   async (t) => {
     const library = await makeProject({
       "shop.ts": PAY,
@@ -66,36 +66,42 @@ ${PAY.replace("pay(", "payTwice(")}`,
   },
 );
 
-outsideMatrixSerially("a package that is installed twice stays one to the checker", async (t) => {
-  const files = ["x", "y"].flatMap((name) => [
-    [`node_modules/${name}/package.json`, `{ "name": "${name}", "version": "1.0.0", "types": "index.d.ts" }`],
-    [`node_modules/${name}/index.d.ts`, `export { Twice } from "twice"; import "twice/deep";`],
-    [
-      `node_modules/${name}/node_modules/twice/package.json`,
-      `{ "name": "twice", "version": "2.0.0", "types": "index.d.ts" }`,
-    ],
-    [
-      `node_modules/${name}/node_modules/twice/index.d.ts`,
-      "export declare class Twice { private x; id: string }",
-    ],
-    [`node_modules/${name}/node_modules/twice/deep.d.ts`, "export {};"],
-  ]);
-  const project = await makeProject(
-    {
-      ...(Object.fromEntries(files) as Record<string, string>),
-      "src/a.ts": `import { Twice as OfX } from "x";
+outsideMatrixSerially(
+  "the type checker treats a package that is installed twice as one package",
+  async (t) => {
+    const files = ["x", "y"].flatMap((name) => [
+      [
+        `node_modules/${name}/package.json`,
+        `{ "name": "${name}", "version": "1.0.0", "types": "index.d.ts" }`,
+      ],
+      [`node_modules/${name}/index.d.ts`, `export { Twice } from "twice"; import "twice/deep";`],
+      [
+        `node_modules/${name}/node_modules/twice/package.json`,
+        `{ "name": "twice", "version": "2.0.0", "types": "index.d.ts" }`,
+      ],
+      [
+        `node_modules/${name}/node_modules/twice/index.d.ts`,
+        "export declare class Twice { private x; id: string }",
+      ],
+      [`node_modules/${name}/node_modules/twice/deep.d.ts`, "export {};"],
+    ]);
+    const project = await makeProject(
+      {
+        ...(Object.fromEntries(files) as Record<string, string>),
+        "src/a.ts": `import { Twice as OfX } from "x";
 import { Twice as OfY } from "y";
 /** @redisLock businessFlag=f keyName=twice keyType=CLASS keyClass=OfY fieldName=id */
 export async function f(twice: OfX): Promise<OfY> { return twice; }
 `,
-    },
-    { incremental: true },
-  );
-  for (const args of [[], [], ["-b"]]) t.like(await project.tspc(...args), { code: 0, stdout: "" });
-  t.regex(await project.read("out/a.js"), /lockweave\.acquire/);
-});
+      },
+      { incremental: true },
+    );
+    for (const args of [[], [], ["-b"]]) t.like(await project.tspc(...args), { code: 0, stdout: "" });
+    t.regex(await project.read("out/a.js"), /lockweave\.acquire/);
+  },
+);
 
-outsideMatrixSerially("-b of projects that import each other's sources weaves them", async (t) => {
+outsideMatrixSerially("tspc -b weaves projects that import the sources of their references", async (t) => {
   const into = (outDir: string): Settings => ({
     composite: true,
     declarationMap: true,
@@ -119,7 +125,7 @@ await shop();
 });
 
 outsideMatrixSerially(
-  "errors in the make-up of the program are where plain tsc finds them, in incremental builds too",
+  "errors about the program's files have the positions of plain tsc, also in incremental builds",
   async (t) => {
     const project = await makeProject({
       "src/a.ts": `import { b } from "./b.js"; import { c } from "../c.js";
@@ -140,7 +146,7 @@ ${PAY}export const sum = b + c + d;
   },
 );
 
-inMatrixSerially("--watch follows tsconfig.json, and finds new files", async (t) => {
+inMatrixSerially("--watch follows changes of tsconfig.json and finds new files", async (t) => {
   const project = await makeProject({ "src/a.ts": PAY });
   const asModule = (module: string): Record<string, string> => ({
     "tsconfig.json": tsconfig({ module, moduleResolution: "bundler" }),
@@ -163,7 +169,7 @@ inMatrixSerially("--watch follows tsconfig.json, and finds new files", async (t)
   }
 });
 
-/** Adds a statement to each file, and tells which statements it was shown. */
+/** Adds a statement to each file. */
 const OTHER_PLUGIN = `
 module.exports = (program, config, { ts }) => (context) => (file) => {
   const marker = ts.factory.createExpressionStatement(ts.factory.createStringLiteral("marked"));
@@ -187,7 +193,7 @@ for (const order of ["before", "after"]) {
   });
 }
 
-/** Compiles through the API, as tools do that do not call tspc. */
+/** Compiles through the API, as tools do that do not run tspc. */
 const TOOL = `
 const { basename, resolve } = require("node:path");
 const ts = require("ts-patch/compiler");
@@ -219,7 +225,7 @@ console.log(host.written.join("\\n"));
 `;
 
 inMatrixSerially(
-  "a tool's own host writes the woven files, all or one, whatever it thinks of upper case",
+  "a tool's compiler host writes woven files, all or one, with either case sensitivity",
   async (t) => {
     const project = await makeProject({
       "src/a.ts": PAY,
@@ -252,7 +258,7 @@ for (const module of [ts.ModuleKind.ESNext, ts.ModuleKind.CommonJS]) {
 }
 `;
 
-inMatrixSerially("source files that a tool keeps are woven anew for another module format", async (t) => {
+inMatrixSerially("source files that a tool caches are woven again for another module format", async (t) => {
   const project = await makeProject(
     { "src/a.ts": PAY, "tool.cjs": THRIFTY_TOOL },
     { module: "esnext", moduleResolution: "bundler" },
@@ -264,35 +270,38 @@ inMatrixSerially("source files that a tool keeps are woven anew for another modu
   });
 });
 
-inMatrixSerially("ts-node with type check refuses a package that was built without its locks", async (t) => {
-  const project = await makeProject(
-    {
-      "package.json": "{}",
-      "shop/package.json": JSON.stringify({ name: "shop", main: "index.js" }),
-      "shop/index.js": "exports.pay = async (id) => id;\n",
-      "shop/index.d.ts": `/** @redisLock businessFlag=pay keyName=id */
+inMatrixSerially(
+  "ts-node with type checking rejects a package that was built without its locks",
+  async (t) => {
+    const project = await makeProject(
+      {
+        "package.json": "{}",
+        "shop/package.json": JSON.stringify({ name: "shop", main: "index.js" }),
+        "shop/index.js": "exports.pay = async (id) => id;\n",
+        "shop/index.d.ts": `/** @redisLock businessFlag=pay keyName=id */
 export declare function pay(id: string): Promise<string>;
 `,
-      "src/main.ts": `import { configure, memoryStore } from "lockweave";
+        "src/main.ts": `import { configure, memoryStore } from "lockweave";
 import { pay } from "shop";
 configure({ store: memoryStore() });
 void pay("A1");
 `,
-    },
-    { module: "commonjs", moduleResolution: "bundler" },
-  );
-  await symlink(`${PACKAGE}/node_modules/ts-node`, project.path("node_modules/ts-node"));
-  await symlink(project.path("shop"), project.path("node_modules/shop"));
-  const settings = JSON.parse(await project.read("tsconfig.json")) as object;
-  await project.write({
-    "tsconfig.json": JSON.stringify({ ...settings, "ts-node": { compiler: "ts-patch/compiler" } }),
-  });
-  const { code, stderr } = await project.run("-r", "ts-node/register", "src/main.ts");
-  t.not(code, 0);
-  t.regex(stderr, /src\/main\.ts\(2,21\): error TS901403: LW1403: .*`pay`.* Fix: /);
-});
+      },
+      { module: "commonjs", moduleResolution: "bundler" },
+    );
+    await symlink(`${PACKAGE}/node_modules/ts-node`, project.path("node_modules/ts-node"));
+    await symlink(project.path("shop"), project.path("node_modules/shop"));
+    const settings = JSON.parse(await project.read("tsconfig.json")) as object;
+    await project.write({
+      "tsconfig.json": JSON.stringify({ ...settings, "ts-node": { compiler: "ts-patch/compiler" } }),
+    });
+    const { code, stderr } = await project.run("-r", "ts-node/register", "src/main.ts");
+    t.not(code, 0);
+    t.regex(stderr, /src\/main\.ts\(2,21\): error TS901403: LW1403: .*`pay`.* Fix: /);
+  },
+);
 
-outsideMatrixSerially("ts-node with type check runs woven code, and refuses what is wrong", async (t) => {
+outsideMatrixSerially("ts-node with type checking runs woven code and rejects a wrong tag", async (t) => {
   const project = await makeProject(
     {
       "package.json": "{}",
@@ -330,7 +339,7 @@ void pay("A1").then(console.log);
 });
 
 outsideMatrixSerially(
-  "configure() from a barrel knows of the weave, and unwoven code does not start",
+  "configure() re-exported by a barrel is woven, and unwoven code does not start",
   async (t) => {
     const project = await makeProject({
       "src/locks.ts": `export * from "./inner.js";\n`,
@@ -344,26 +353,23 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially(
-  "barrels that import each other, under many modules, are looked through once",
-  async (t) => {
-    const layers = Array.from({ length: 60 }, (_, layer) => [
-      `src/layer${layer}.ts`,
-      [1, 2, 3]
-        .map((below) => `export * from "./${layer < below ? "inner" : `layer${layer - below}`}.js";\n`)
-        .join(""),
-    ]);
-    const project = await makeProject({
-      ...(Object.fromEntries(layers) as Files),
-      "src/inner.ts": `export * from "./layer59.js";\nexport { configure as setUp, memoryStore } from "lockweave";\n`,
-      "src/main.ts": `import { memoryStore, setUp } from "./layer59.js";\nsetUp({ store: memoryStore() });\n`,
-    });
-    t.like(await project.tspc(), { code: 0, stdout: "" });
-    t.like(await project.run("out/main.js"), { code: 0, stderr: "" });
-  },
-);
+outsideMatrixSerially("finds configure() behind many layers of barrels that import each other", async (t) => {
+  const layers = Array.from({ length: 60 }, (_, layer) => [
+    `src/layer${layer}.ts`,
+    [1, 2, 3]
+      .map((below) => `export * from "./${layer < below ? "inner" : `layer${layer - below}`}.js";\n`)
+      .join(""),
+  ]);
+  const project = await makeProject({
+    ...(Object.fromEntries(layers) as Files),
+    "src/inner.ts": `export * from "./layer59.js";\nexport { configure as setUp, memoryStore } from "lockweave";\n`,
+    "src/main.ts": `import { memoryStore, setUp } from "./layer59.js";\nsetUp({ store: memoryStore() });\n`,
+  });
+  t.like(await project.tspc(), { code: 0, stdout: "" });
+  t.like(await project.run("out/main.js"), { code: 0, stderr: "" });
+});
 
-outsideMatrixSerially("the plugin has a short name, too", async (t) => {
+outsideMatrixSerially("the plugin also works by its short name `lockweave`", async (t) => {
   const project = await makeProject(
     {
       "src/main.ts": `import { configure, memoryStore } from "lockweave";\nconfigure({ store: memoryStore() });\n${PAY}`,
@@ -375,52 +381,46 @@ outsideMatrixSerially("the plugin has a short name, too", async (t) => {
   t.is((await lockweave(project, "check")).code, 0);
 });
 
-outsideMatrixSerially(
-  "of what an unlocked reference has made, the import of the tagged file is blamed",
-  async (t) => {
-    const pay = `/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n`;
-    const composite = { composite: true, rootDir: ".", outDir: "out" };
-    const project = await makeProject({
-      "lib/tsconfig.json": tsconfig(composite, {}),
-      "lib/after.ts": "export const after = 1;\n",
-      "lib/before.ts": "export const before = 1;\n",
-      "lib/pay.ts": pay,
-      "app/tsconfig.json": tsconfig(composite, { references: [{ path: "../lib" }] }),
-      "app/main.ts": `import { before } from "../lib/before.js";
+outsideMatrixSerially("reports an unlocked reference only at the import of the tagged file", async (t) => {
+  const pay = `/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n`;
+  const composite = { composite: true, rootDir: ".", outDir: "out" };
+  const project = await makeProject({
+    "lib/tsconfig.json": tsconfig(composite, {}),
+    "lib/after.ts": "export const after = 1;\n",
+    "lib/before.ts": "export const before = 1;\n",
+    "lib/pay.ts": pay,
+    "app/tsconfig.json": tsconfig(composite, { references: [{ path: "../lib" }] }),
+    "app/main.ts": `import { before } from "../lib/before.js";
 import { pay } from "../lib/pay.js";
 import { after } from "../lib/after.js";
 export const all = [before, pay, after];
 `,
-    });
-    t.like(await project.tsc("-b", "lib"), { code: 0 });
-    const { code, stdout } = await project.tspc("-p", "app");
-    t.is(code, 2);
-    const [first, ...others] = stdout.trim().split("\n");
-    t.true(first?.startsWith(`app/main.ts(2,21): error TS901403: LW1403: This imports \`pay\``), stdout);
-    t.deepEqual(others, []);
-  },
-);
+  });
+  t.like(await project.tsc("-b", "lib"), { code: 0 });
+  const { code, stdout } = await project.tspc("-p", "app");
+  t.is(code, 2);
+  const [first, ...others] = stdout.trim().split("\n");
+  t.true(first?.startsWith(`app/main.ts(2,21): error TS901403: LW1403: This imports \`pay\``), stdout);
+  t.deepEqual(others, []);
+});
 
-outsideMatrixSerially(
-  "what the reference of a reference was built to without locks is an error, too",
-  async (t) => {
-    const composite = { composite: true, rootDir: ".", outDir: "out" };
-    const referring = (...paths: readonly string[]): string =>
-      tsconfig(composite, { references: paths.map((path) => ({ path })) });
-    const project = await makeProject({
-      "deep/tsconfig.json": referring(),
-      "deep/pay.ts": "/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n",
-      "lib/tsconfig.json": referring("../deep"),
-      "lib/shop.ts": `import { pay } from "../deep/pay.js";\nexport const shop = async (): Promise<void> => pay();\n`,
-      "app/tsconfig.json": referring("../lib"),
-      "app/main.ts": `import { shop } from "../lib/shop.js";\nexport const main = shop;\n`,
-    });
-    t.like(await project.tsc("-b", "lib"), { code: 0 });
-    const { code, stdout } = await project.tspc("-p", "app");
-    t.is(code, 2);
-    t.regex(
-      stdout,
-      /error TS901403: LW1403: This imports `pay` with `@redisLock`, but `pay\.js` does not contain/,
-    );
-  },
-);
+outsideMatrixSerially("an unlocked build of an indirect reference is an error", async (t) => {
+  const composite = { composite: true, rootDir: ".", outDir: "out" };
+  const referring = (...paths: readonly string[]): string =>
+    tsconfig(composite, { references: paths.map((path) => ({ path })) });
+  const project = await makeProject({
+    "deep/tsconfig.json": referring(),
+    "deep/pay.ts": "/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n",
+    "lib/tsconfig.json": referring("../deep"),
+    "lib/shop.ts": `import { pay } from "../deep/pay.js";\nexport const shop = async (): Promise<void> => pay();\n`,
+    "app/tsconfig.json": referring("../lib"),
+    "app/main.ts": `import { shop } from "../lib/shop.js";\nexport const main = shop;\n`,
+  });
+  t.like(await project.tsc("-b", "lib"), { code: 0 });
+  const { code, stdout } = await project.tspc("-p", "app");
+  t.is(code, 2);
+  t.regex(
+    stdout,
+    /error TS901403: LW1403: This imports `pay` with `@redisLock`, but `pay\.js` does not contain/,
+  );
+});

@@ -1,16 +1,16 @@
 import test from "ava";
 import { makeProject } from "./project";
 
-// What the compiler says of a tagged file is what plain tsc says of it: the same errors, at the same places.
+// The compiler must report the same errors at the same positions for a tagged file as plain tsc.
 
-/** Sources by what is wrong with them, or would be for a careless weave. */
+/** Sources by the error in them, or by the error that a careless weave would add. */
 const SOURCES: Readonly<Record<string, string>> = {
   "a branch behind an any": `declare const any: any; declare const has: boolean; declare const text: string;
 /** @redisLock businessFlag=f */ export async function f(): Promise<number> { return has ? any : text; }
 /** @redisLock businessFlag=f */ export const g = async (): Promise<number> => has ? any : text;
 /** @redisLock businessFlag=f */ export async function h(): Promise<number> { return (has ? (has ? text : any) : any); }
 /** @redisLock businessFlag=f */ export async function i(): Promise<{ a: number }> { return has ? any : { a: 1, b: 2 }; }`,
-  "a value where a promise is promised": `declare const has: boolean; declare const p: Promise<number>;
+  "a value instead of a promise": `declare const has: boolean; declare const p: Promise<number>;
 /** @redisLock businessFlag=f */ export function f(): Promise<number> { return 3; }
 /** @redisLock businessFlag=f */ export const g = (): Promise<number> => 3;
 /** @redisLock businessFlag=f */ export const h: (id: string) => Promise<number> = (id) => id.length;
@@ -80,7 +80,7 @@ export const object = { /** @redisLock businessFlag=f reentrant=true */ async pa
 /** @redisLock businessFlag=f reentrant=true */ export const never = async function (id: string) { fail(id); };`,
   "a thenable that is made in the body": `/** @redisLock businessFlag=f reentrant=true */ export async function f() { return { then(done: (n: number) => void) { done(1); } }; }
 /** @redisLock businessFlag=f */ export async function g() { const made = { then(done: (n: number) => void) { done(1); } }; return made; }`,
-  "a name that is declared twice": `/** @redisLock businessFlag=f */ export async function f() { var a; function a() { return 2; } return a; }
+  "a name declared twice": `/** @redisLock businessFlag=f */ export async function f() { var a; function a() { return 2; } return a; }
 /** @redisLock businessFlag=f */ export const g = async () => { const a = 1; { var a = 2; } return a; };
 /** @redisLock businessFlag=f */ export async function h() { function a() { return 1; } function a() { return 2; } return a(); }
 /** @redisLock businessFlag=f */ export async function i() { function a(): void; function a(n?: number) { void n; } return a(); }`,
@@ -129,7 +129,7 @@ export class C { /** @redisLock businessFlag=f */ readonly j: () => Promise<numb
 export const k: { l(): Promise<number> } = {
   /** @redisLock businessFlag=f */ l: async () => text,
 };`,
-  "what is awaited of a type parameter": `/** @redisLock businessFlag=f */ export async function f<T>(x: T): Promise<Awaited<T>> { return x; }
+  "an awaited type parameter": `/** @redisLock businessFlag=f */ export async function f<T>(x: T): Promise<Awaited<T>> { return x; }
 /** @redisLock businessFlag=f */ export const g = async <T>(x: Promise<T>): Promise<Awaited<T>> => x;
 /** @redisLock businessFlag=f */ export async function h<T extends object>(x: T): Promise<{ of: Awaited<T> }> { return { of: x }; }
 /** @redisLock businessFlag=f */ export async function i<T>(x: T): Promise<Awaited<T>> { return await x; }
@@ -141,7 +141,7 @@ type Done<T> = Settled<T>; type Settled<T> = Awaited<T>; type Later<T> = Promise
 /** @redisLock businessFlag=f */ export async function m<T>(x: T): Promise<Of<T>> { return { of: x }; }`,
   "types of another file": `export type Done<T> = Awaited<T>; export type Later<T> = Promise<Done<T>>; export interface Of<T> { of: Done<T> }
 export type Only<T> = T extends PromiseLike<infer U> ? U : T;`,
-  "what another file awaits of a type parameter": `import type { Done, Later, Of, Only } from "./types-of-another-file.js"; import type * as types from "./types-of-another-file.js";
+  "a type parameter that another file awaits": `import type { Done, Later, Of, Only } from "./types-of-another-file.js"; import type * as types from "./types-of-another-file.js";
 type Own<T> = Done<T>;
 /** @redisLock businessFlag=f */ export async function f<T>(x: T): Promise<Done<T>> { return x; }
 /** @redisLock businessFlag=f */ export async function g<T>(x: T): Later<T> { return x; }
@@ -166,7 +166,7 @@ b\`, other: 1 }; }`,
 /** @redisLock businessFlag=f */ export async function g(rows: Iterable<string>) { for (const row of rows) return row; return 1; }`,
 };
 
-test.serial("the errors of tagged files are those of plain tsc, and their declarations too", async (t) => {
+test.serial("the errors and declarations of tagged files equal those of plain tsc", async (t) => {
   const files = Object.entries(SOURCES).map(([name, text]) => [
     `src/${name.replaceAll(" ", "-")}.ts`,
     `${text}\n`,
@@ -186,7 +186,7 @@ test.serial("the errors of tagged files are those of plain tsc, and their declar
   }
 });
 
-test.serial("errors of declarations are those of plain tsc, also where nothing is emitted", async (t) => {
+test.serial("declaration errors with --noEmit equal those of plain tsc", async (t) => {
   const project = await makeProject(
     {
       "src/a.ts": `class Hidden { private id = 1; }
@@ -201,7 +201,7 @@ test.serial("errors of declarations are those of plain tsc, also where nothing i
   t.is((await project.tspc("--noEmit")).stdout, plain.stdout);
 });
 
-test.serial("what silences a line silences no error of a tag", async (t) => {
+test.serial("comments that suppress the errors of a line do not suppress errors in a tag", async (t) => {
   const tag = "/** @redisLock businessFlag=f keyName=order.idd */";
   const pay = (name: string): string =>
     `export async function ${name}(order: { id: string }): Promise<string> { return order.id; }`;
@@ -224,7 +224,7 @@ ${tag}\n// @ts-ignore\n${pay("between")}
   ]);
 });
 
-test.serial("a file that does not parse has the errors of plain tsc, and refuses to run", async (t) => {
+test.serial("a file with syntax errors has the errors of plain tsc and refuses to run", async (t) => {
   const project = await makeProject({
     "src/a.ts": `export const before = 1;
 /** @redisLock businessFlag=pay keyName=id */
@@ -239,7 +239,7 @@ export const after = ;
   t.regex((await project.run("out/a.js")).stderr, /Error: a\.ts:2: LW1402: |SyntaxError/);
 });
 
-test.serial("a JavaScript file checks keyClass by a comment, and a TSX file reads keys as TSX", async (t) => {
+test.serial("JavaScript checks keyClass against a typedef, and TSX files parse keys as TSX", async (t) => {
   const project = await makeProject(
     {
       "src/a.js": `/** @typedef {{ orderNo: string }} Order */
@@ -296,7 +296,7 @@ export class C { /** @redisLock businessFlag=f reentrant=true
   stubs: `export class Base { /** @redisLock businessFlag=f reentrant=true */ async pay() { throw new Error("not yet"); } }
 export class Real extends Base { async pay() {} }
 /** @redisLock businessFlag=f reentrant=true */ export async function pay() { throw new Error("not yet"); }`,
-  "arguments that the body asks for": `/** @redisLock businessFlag=f reentrant=true
+  "arguments that the body uses": `/** @redisLock businessFlag=f reentrant=true
  * @param {string} id */ export async function f(id) { return id + arguments.length; }
 /** @redisLock businessFlag=f */ export async function g() { try { return Promise.resolve(arguments[0]); } finally { f(""); } }
 /** @redisLock businessFlag=f reentrant=true */ export async function h() { const own = function () { return arguments; }; return own; }
@@ -326,7 +326,7 @@ export async function j(id = "a") { if (id === "b") id = "c"; return id; }
   "TypeScript in JavaScript": `/** @redisLock businessFlag=f reentrant=true */ export async function f(): Promise<number> { return 1; }`,
 };
 
-test.serial("so are those of tagged JavaScript that is checked", async (t) => {
+test.serial("the errors and declarations of checked JavaScript equal those of plain tsc", async (t) => {
   const files = Object.entries(JAVASCRIPT).map(([name, text]) => [
     `src/${name.replaceAll(" ", "-")}.js`,
     text,
@@ -342,7 +342,7 @@ test.serial("so are those of tagged JavaScript that is checked", async (t) => {
 });
 
 for (const packageType of ["module", "commonjs"]) {
-  test.serial(`no declaration file gains an import, with type ${packageType}`, async (t) => {
+  test.serial(`the weave adds no import to declaration files, with type ${packageType}`, async (t) => {
     const project = await makeProject(
       {
         "package.json": JSON.stringify({ type: packageType }),
@@ -369,7 +369,7 @@ export class C { /** @redisLock businessFlag=f */ async m() { return new Map([[1
 
 for (const verbatimModuleSyntax of [false, true]) {
   test.serial(
-    `CommonJS whose syntax is erasable gains no error, with verbatimModuleSyntax ${verbatimModuleSyntax}`,
+    `the weave adds no error to CommonJS with erasable syntax and verbatimModuleSyntax ${verbatimModuleSyntax}`,
     async (t) => {
       const tagged = `/** @redisLock businessFlag=f keyName=id */
 async function pay(id: string): Promise<string> { return id; }
@@ -393,20 +393,23 @@ const { pay } = require("./out/a.js"); pay(${verbatimModuleSyntax ? '{ id: "A1" 
   );
 }
 
-test.serial("our own declarations are clean without skipLibCheck, for older libraries too", async (t) => {
-  const project = await makeProject(
-    {
-      "src/a.ts": `import { configure, withLock } from "lockweave";
+test.serial(
+  "Lockweave's declarations have no errors without skipLibCheck and with an older lib",
+  async (t) => {
+    const project = await makeProject(
+      {
+        "src/a.ts": `import { configure, withLock } from "lockweave";
 configure({ redis: "redis://localhost:6379" });
 /** @redisLock businessFlag=f keyName=id */
 export async function pay(id: string): Promise<string> { return withLock(id, {}, async () => id); }
 `,
-    },
-    { skipLibCheck: false, lib: ["es2020"], target: "es2020", types: ["node"] },
-  );
-  const { stdout } = await project.tspc("--noEmit");
-  t.deepEqual(
-    stdout.split("\n").filter((line) => /dist\/|ErrorOptions|src\//.test(line)),
-    [],
-  );
-});
+      },
+      { skipLibCheck: false, lib: ["es2020"], target: "es2020", types: ["node"] },
+    );
+    const { stdout } = await project.tspc("--noEmit");
+    t.deepEqual(
+      stdout.split("\n").filter((line) => /dist\/|ErrorOptions|src\//.test(line)),
+      [],
+    );
+  },
+);

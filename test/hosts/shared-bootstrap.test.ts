@@ -3,7 +3,7 @@ import test from "ava";
 import { lockweave } from "../cli/command";
 import { makeProject, tsconfig, type Files, type Project } from "./project";
 
-// A package of one's own configures the locks of several services. It is woven, and a service forgot the plugin.
+// A shared package configures the locks of several services. The package is woven, but one service lacks the plugin.
 
 const PACKAGE: Files = {
   "bootstrap/package.json": JSON.stringify({ name: "bootstrap", type: "module", exports: "./out/index.js" }),
@@ -59,10 +59,10 @@ async function builtBy(compiler: "tsc" | "tspc"): Promise<Project> {
   return project;
 }
 
-test("a service that forgot the plugin fails where it calls configure() itself, in its unit tests, and in the check", async (t) => {
+test("a service without the plugin fails at its own configure(), in its unit tests, and in the check", async (t) => {
   const project = await builtBy("tsc");
   const unlocked = await project.run("out/by-package.js");
-  t.is(unlocked.stdout, "[ 2, 1 ]\n", "nothing at run time can tell it from a service without tags");
+  t.is(unlocked.stdout, "[ 2, 1 ]\n", "at run time it looks like a service without tags");
   for (const file of ["by-itself", "unit-test", "assertion"]) {
     const { code, stderr } = await project.run(`out/${file}.js`);
     t.is(code, 1, file);
@@ -73,7 +73,7 @@ test("a service that forgot the plugin fails where it calls configure() itself, 
   t.true(check.stderr.startsWith("src/pay.ts:2:5: `pay` is not proved to be locked"), check.stderr);
 });
 
-test("a woven service runs under its locks, whoever calls configure()", async (t) => {
+test("a woven service runs under its locks, whether it or the package calls configure()", async (t) => {
   const project = await builtBy("tspc");
   for (const file of ["by-package", "by-itself"]) {
     t.is((await project.run(`out/${file}.js`)).stdout, "[ 1, 1 ]\n", file);

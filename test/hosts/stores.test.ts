@@ -2,7 +2,7 @@ import test from "ava";
 import { lockweave } from "../cli/command";
 import { makeProject, PLUGIN } from "./project";
 
-// What is known of the stores that tags name, before any of their functions is called.
+// Missing stores that tags name are reported before any tagged function is called.
 
 const FILES = {
   "package.json": "{}",
@@ -38,7 +38,7 @@ console.log("started");
 
 const DEFAULTS = { ...PLUGIN, defaults: { store: "payments" } };
 
-test("an application without a store that its tags name fails at its start, and a module of it when it is loaded", async (t) => {
+test("a store that tags name but configure() does not fails the application at startup, and a lazy module on load", async (t) => {
   const project = await makeProject(FILES, { plugins: [DEFAULTS] });
   const built = await project.tspc();
   t.is(built.code, 0, built.stdout);
@@ -70,7 +70,7 @@ test("an application without a store that its tags name fails at its start, and 
   t.regex(list.stdout, /^src\/orders\.ts:4 +Orders\.book +LOCK_book_\{no\} +store=default$/m);
 });
 
-test("of stores that the sources do not spell out, nothing is warned of", async (t) => {
+test("the check reports no missing store if the sources do not list all stores", async (t) => {
   const spread = FILES["src/configured.ts"].replace("{ payments: memoryStore() }", "{ ...others }");
   const project = await makeProject(
     { ...FILES, "src/configured.ts": `${spread}const others = {};\n` },

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import test from "ava";
 import { makeProject } from "./project";
 
-/** What is wrong with each tag, and the words at which the compiler must say so. */
+/** The mistake in each tag, and the text at which the compiler must report it. */
 const MISTAKES = [
   {
     what: "an unknown field of a path",
@@ -38,19 +38,19 @@ const MISTAKES = [
       "error TS2345: Argument of type '{ sku: string; }[]' is not assignable to parameter of type 'KeyValue | readonly KeyValue[]'.",
   },
   {
-    what: "an expression that does not check",
+    what: "an expression with a type error",
     tag: `businessFlag=f keyName="order.lines[0]?.skuu ?? ''"`,
     at: "skuu",
     error: "error TS2551: Property 'skuu' does not exist on type '{ sku: string; }'. Did you mean 'sku'?",
   },
   {
-    what: "a keyClass that there is not",
+    what: "an unknown keyClass",
     tag: "businessFlag=f keyName=order keyType=CLASS fieldName=orderNo keyClass=Ordr",
     at: "Ordr",
     error: "error TS2552: Cannot find name 'Ordr'. Did you mean 'Order'?",
   },
   {
-    what: "a fieldName that the class has not",
+    what: "a fieldName that the class does not have",
     tag: "businessFlag=f keyName=order keyType=CLASS fieldName=user.number,orderNoo",
     at: "orderNoo",
     error: "error TS2551: Property 'orderNoo' does not exist on type 'Order'. Did you mean 'orderNo'?",
@@ -68,20 +68,20 @@ const MISTAKES = [
     error: "error TS2551: Property 'numbr' does not exist on type 'User'. Did you mean 'number'?",
   },
   {
-    what: "a condition that is no boolean",
+    what: "a condition that is not a boolean",
     tag: `businessFlag=f when="order.lines.length"`,
     at: "order.lines.length",
     error: "error TS2345: Argument of type 'number' is not assignable to parameter of type 'boolean'.",
   },
   {
-    what: "a condition that is a promise of one",
+    what: "a condition that is a promise of a boolean",
     tag: `businessFlag=f when="Promise.resolve(true)"`,
     at: "Promise.resolve(true)",
     error:
       "error TS2345: Argument of type 'Promise<boolean>' is not assignable to parameter of type 'boolean'.",
   },
   {
-    what: "an error class that there is not",
+    what: "an unknown error class",
     tag: "businessFlag=f onFailure=OrderBussy",
     at: "OrderBussy",
     error: "error TS2552: Cannot find name 'OrderBussy'. Did you mean 'OrderBusy'?",
@@ -94,7 +94,7 @@ const MISTAKES = [
       "error TS2345: Argument of type 'typeof Numbered' is not assignable to parameter of type 'FailureClass'.",
   },
   {
-    what: "skipping where the type knows no undefined",
+    what: "onFailure=skip with a return type without undefined",
     tag: "businessFlag=f onFailure=skip",
     at: "onFailure=skip",
     error: "error TS2322: Type 'undefined' is not assignable to type 'string'.",
@@ -110,7 +110,7 @@ export interface Invoice { invoiceNo: string }
 export class Numbered extends Error { constructor(code: number) { super(String(code)); } }
 `;
 
-test.serial("what the checker finds in woven code is reported at the words of the tag", async (t) => {
+test.serial("errors that the type checker finds in woven code have positions in the tag", async (t) => {
   const functions = MISTAKES.map(
     ({ tag }, index) =>
       `/** @redisLock ${tag} */\nexport async function f${index}(order: Order, number: number): Promise<string> { return order.orderNo + number; }\n`,
@@ -128,9 +128,9 @@ test.serial("what the checker finds in woven code is reported at the words of th
     t.is(found[index], `src/a.ts(${firstLine + 2 * index},${column}): ${error}`, what);
   });
   t.is(found.length, MISTAKES.length);
-  const cures = stdout.split("\n  A key is a text, ");
+  const hints = stdout.split("\n  A key is a text, ");
   t.deepEqual(
-    cures
+    hints
       .slice(0, -1)
       .map(
         (before) =>
@@ -142,7 +142,7 @@ test.serial("what the checker finds in woven code is reported at the words of th
   );
 });
 
-test.serial("where skipping does not fit the type, it is said which type does", async (t) => {
+test.serial("the error for onFailure=skip with a wrong return type names the right type", async (t) => {
   const project = await makeProject({
     "src/a.ts": `/** @redisLock businessFlag=f onFailure=skip */
 export async function f(): Promise<{ id: string }[]> { return []; }
@@ -156,15 +156,15 @@ export async function i(): Promise<string | undefined> { return "a"; }
   });
   const { stdout } = await project.tspc("--noEmit");
   const found = stdout.split("\n").filter((line) => line.includes("`onFailure=skip` returns"));
-  const fitting = found.map((line) => /let the function return `(.*?)`/.exec(line)?.[1]);
+  const suggested = found.map((line) => /let the function return `(.*?)`/.exec(line)?.[1]);
   t.deepEqual(
-    fitting,
+    suggested,
     ["{ id: string; }[]", "string", '"a" | "b"'].map((type) => `Promise<${type} | undefined>`),
     stdout,
   );
 });
 
-test.serial("a keyClass that the object is not of is reported at the keyClass", async (t) => {
+test.serial("a keyClass that does not match the object is an error at the keyClass", async (t) => {
   const project = await makeProject({
     "src/a.ts": `export interface Order { orderNo: string }
 export interface Invoice { invoiceNo: string }
@@ -207,7 +207,7 @@ Found 2 errors in the same file, starting at: src/a.ts:4`,
   );
 });
 
-test.serial("the other errors of a tagged file are those of plain tsc, word for word", async (t) => {
+test.serial("other errors in a tagged file equal those of plain tsc word for word", async (t) => {
   const project = await makeProject(
     {
       "src/a.ts": `import { absent } from "./b.js"; import * as nowhere from "./nowhere.js";
@@ -240,7 +240,7 @@ export class C {
   }
 });
 
-test.serial("a syntax error in a tagged file is where plain tsc finds it", async (t) => {
+test.serial("a syntax error in a tagged file equals that of plain tsc", async (t) => {
   const project = await makeProject({
     "src/a.ts": `/** @redisLock businessFlag=f keyName=id */
 export async function f(id: string): Promise<string> { return id ; } const = 3;
@@ -315,12 +315,12 @@ const STRICTEST = {
   erasableSyntaxOnly: true,
 };
 
-test.serial("the weave adds no error to a clean file, under the strictest options", async (t) => {
+test.serial("the weave adds no error to a clean file under the strictest options", async (t) => {
   const project = await makeProject({ "src/clean.ts": CLEAN, "src/order.ts": CLEAN_ORDER }, STRICTEST);
   t.like(await project.tspc(), { code: 0, stdout: "" });
 });
 
-test.serial("nor to a clean CommonJS file", async (t) => {
+test.serial("the weave adds no error to a clean CommonJS file under the strictest options", async (t) => {
   const { erasableSyntaxOnly: _, ...strictest } = STRICTEST;
   const project = await makeProject(
     {

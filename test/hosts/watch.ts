@@ -5,10 +5,10 @@ import { TSPC, type Project } from "./project";
 
 const TSPC_WATCH = [...TSPC, "--watch", "--preserveWatchOutput"];
 
-/** For what takes a second or two on a machine that is not busy. */
+/** Generous: a build takes a second or two on an idle machine. */
 const BUILT_WITHIN_MS = 120_000;
 
-/** `tspc --watch` on a project, or what speaks like it. */
+/** Runs `tspc --watch` or a command with the same output on a project. */
 export class Watch {
   readonly #child: ChildProcess;
   #unread = "";
@@ -26,14 +26,14 @@ export class Watch {
   }
 
   /**
-   * What the compiler says about its next build, once it is done.
+   * Waits for the next build. Returns the compiler's output.
    *
-   * @throws where none is done in time: a compiler that waits for a change would wait for ever, and the test file with it
+   * @throws if no build ends in time, because a compiler without a change to build would wait forever
    */
   async build(): Promise<string> {
     const built = deferred();
     const isLate = setTimeout(
-      () => built.reject(new Error(`It has built nothing, and said: ${this.#unread}`)),
+      () => built.reject(new Error(`No build finished. Output: ${this.#unread}`)),
       BUILT_WITHIN_MS,
     );
     this.#onOutput = () => {

@@ -4,14 +4,14 @@ import { lockweave } from "../cli/command";
 import { install, runTool } from "../cli/tools";
 import { makeProject, tsconfig, type Files, type Finished, type Project, type Settings } from "./project";
 
-// Ways to lose a weave. Each is built by the real compilers, and seen to run unlocked where nobody looks; and each is
-// found by the compiler, by `lockweave check`, at the start of the application, or by `assertWoven()` in a unit test.
-// The ways of one table share their builds.
+// Ways to lose a weave. Each is built with the real compilers and runs without a lock. Each is reported by the compiler,
+// by `lockweave check`, when the application starts, or by `assertWoven()` in a unit test. The ways of one table share
+// their builds.
 
-/** What becomes of two calls at once: `together` in the body, or `apart`; else the code of the error. */
+/** The result of two parallel calls: `together` if both were in the body, `apart` if not, or the error code. */
 type Calls = Readonly<Record<string, string>>;
 
-/** Says how many were in it at once with this id. */
+/** Returns the most callers that were inside at the same time with this id. */
 const WORK = `const inside = new Map<string, number>();
 async function work(id: string): Promise<number> {
   inside.set(id, (inside.get(id) ?? 0) + 1);
@@ -35,7 +35,7 @@ configure({ store: memoryStore() });
 export { pay };
 `;
 
-/** Calls `pay` of each module twice at once, in an application that says that it has no tags. */
+/** Calls `pay` of each module twice in parallel, in an application configured with `woven: false`. */
 const TWICE = `import { createRequire } from "node:module";
 import { configure, memoryStore } from "lockweave";
 const require = createRequire(import.meta.url);
@@ -58,7 +58,7 @@ for (const module of process.argv.slice(2)) {
 console.log(JSON.stringify(calls));
 `;
 
-/** Starts each module as an application, of which nobody says that it has no tags. */
+/** Starts each module as an application without `woven: false`. */
 const STARTS = `import { createRequire } from "node:module";
 import { shutdown } from "lockweave";
 const require = createRequire(import.meta.url);
@@ -76,7 +76,7 @@ for (const module of process.argv.slice(2)) {
 console.log(JSON.stringify(starts));
 `;
 
-/** What the one who tests a tagged function alone is told of each. */
+/** Prints the result of `assertWoven()` for `pay` of each module. */
 const ASSERTS = `import { assertWoven } from "lockweave";
 const told = {};
 for (const module of process.argv.slice(2)) {
@@ -88,28 +88,28 @@ console.log(JSON.stringify(told));
 
 const SCRIPTS: Files = { "twice.js": TWICE, "starts.js": STARTS, "asserts.js": ASSERTS };
 
-/** What one of the scripts prints. */
+/** Runs one of the scripts. Returns the results that it prints. */
 async function scripted(project: Project, ...args: readonly string[]): Promise<Calls> {
   const { code, stdout, stderr } = await project.run(...args);
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout) as Calls;
 }
 
-/** The build sees nothing wrong. */
+/** Throws unless the build succeeds without output. */
 async function silent(build: Promise<Finished>): Promise<void> {
   const { code, stdout, stderr } = await build;
   if (code !== 0 || stdout + stderr !== "") throw new Error(`exit ${code}: ${stdout}${stderr}`);
 }
 
-/** What is done once for all ways of a table. */
+/** Shares one build among all ways of a table. */
 function once<T>(build: () => Promise<T>): () => Promise<T> {
   let built: Promise<T> | undefined;
   return () => (built ??= build());
 }
 
-/** The lines of what a command said that begin with the place. */
-function saidOf(place: string, said: string): string {
-  return said
+/** Returns the lines of the output that begin with the position. */
+function linesAt(place: string, output: string): string {
+  return output
     .split("\n")
     .filter((line) => line.startsWith(place))
     .join("\n");
@@ -117,11 +117,11 @@ function saidOf(place: string, said: string): string {
 
 let ways = 0;
 
-/** A test for a way. */
+/** Registers the test of one way. */
 function way(title: string, run: (t: ExecutionContext) => Promise<void>): void {
   ways += 1;
   test(title, (t) => {
-    t.timeout(300_000); // Many wait for one build, on a machine that may be busy.
+    t.timeout(300_000); // Many tests wait for one build.
     return run(t);
   });
 }
@@ -130,24 +130,24 @@ function way(title: string, run: (t: ExecutionContext) => Promise<void>): void {
 
 interface Miswritten {
   readonly source: string;
-  /** What the compiler says; the check says the same. */
+  /** The error code that the compiler and the check report. */
   readonly code: string;
-  /** Where nothing stands in the file that could refuse to run. */
+  /** Set if the file has no tagged function that could refuse to run. */
   readonly isElsewhere?: true;
 }
 
 const PLAIN = FUNCTION.replace("export ", "");
 
 const MISWRITTEN: Readonly<Record<string, Miswritten>> = {
-  "a letter less": { code: "LW1007", source: `/** @redisLok businessFlag=f */\n${FUNCTION}` },
-  "the plural, in capitals": { code: "LW1007", source: `/** @RedisLocks businessFlag=f */\n${FUNCTION}` },
+  "a missing letter": { code: "LW1007", source: `/** @redisLok businessFlag=f */\n${FUNCTION}` },
+  "a plural in capitals": { code: "LW1007", source: `/** @RedisLocks businessFlag=f */\n${FUNCTION}` },
   "two words": { code: "LW1007", source: `/** @redis lock businessFlag=f */\n${FUNCTION}` },
   "a dot in the name": { code: "LW1007", source: `/** @redis.lock businessFlag=f */\n${FUNCTION}` },
-  "another name with our attributes": {
+  "another name with lock attributes": {
     code: "LW1007",
     source: `/** @lock businessFlag=f lockTime=20 */\n${FUNCTION}`,
   },
-  "no @": { code: "LW1007", source: `/**\n * redisLock businessFlag=f\n */\n${FUNCTION}` },
+  "a missing @": { code: "LW1007", source: `/**\n * redisLock businessFlag=f\n */\n${FUNCTION}` },
   "braces around it": { code: "LW1009", source: `/** {@redisLock businessFlag=f} */\n${FUNCTION}` },
   "another tag before it": {
     code: "LW1009",
@@ -156,15 +156,15 @@ const MISWRITTEN: Readonly<Record<string, Miswritten>> = {
   "a line comment": { code: "LW1008", source: `// @redisLock businessFlag=f\n${FUNCTION}` },
   "a plain comment": { code: "LW1008", source: `/* @redisLock businessFlag=f */\n${FUNCTION}` },
   parentheses: { code: "LW1011", source: `/** @redisLock(businessFlag=f) */\n${FUNCTION}` },
-  "a parameter that is not there": {
+  "an unknown parameter": {
     code: "LW1202",
     source: `/** @redisLock businessFlag=f keyName=di */\n${FUNCTION}`,
   },
-  "errors that `@ts-nocheck` and `@ts-ignore` switch off": {
+  "errors suppressed by `@ts-nocheck` and `@ts-ignore`": {
     code: "LW1002",
     source: `// @ts-nocheck\n// @ts-ignore\n/** @redisLock businessFlag=f lockTme=20 */\n${FUNCTION}`,
   },
-  "a function that does not say that it returns a promise": {
+  "a function without a declared promise": {
     code: "LW1302",
     source: `/** @redisLock businessFlag=f */\nexport function pay(id: string) { return work(id); }`,
   },
@@ -188,11 +188,11 @@ export const { pay } = new Paying();`,
     code: "LW1301",
     source: `/** @redisLock businessFlag=f */\nclass Paying { async pay(id: string) { return work(id); } }\nexport const { pay } = new Paying();`,
   },
-  "an export of what is declared elsewhere": {
+  "an export without a declaration": {
     code: "LW1301",
     source: `/** @redisLock businessFlag=f */\nexport { pay };\n${PLAIN}`,
   },
-  "what wraps a function": {
+  "a call that wraps a function": {
     code: "LW1301",
     source: `const retry = <F>(f: F) => f;\n/** @redisLock businessFlag=f */\nexport const pay = retry(inner);\n${PLAIN.replace("pay", "inner")}`,
   },
@@ -204,7 +204,7 @@ export const { pay } = new Paying();`,
     code: "LW1308",
     source: `/** @redisLock businessFlag=f */\nexport const pay = async (id: string) => work(id), ship = pay;`,
   },
-  "a place behind the name": {
+  "a position after the name": {
     code: "LW1307",
     source: `class Paying { async pay /** @redisLock businessFlag=f */ (id: string) { return work(id); } }\nexport const { pay } = new Paying();`,
   },
@@ -227,9 +227,9 @@ const miswritten = once(async () => {
   const modules = (dir: string): string[] => titles.map((_, index) => `${dir}/way${index}.js`);
   const calls = await scripted(project, "twice.js", ...modules("plain"), ...modules("out"));
   return {
-    compiler: { code, said: stdout },
+    compiler: { code, output: stdout },
     compilerWithoutTypes: await project.tspc("--noCheck", "--incremental"),
-    check: { code: checked.code, said: checked.stderr },
+    check: { code: checked.code, output: checked.stderr },
     of: (title: string) => {
       const index = titles.indexOf(title);
       return {
@@ -243,34 +243,34 @@ const miswritten = once(async () => {
 
 for (const [what, { code, isElsewhere = false }] of Object.entries(MISWRITTEN)) {
   const refusal = isElsewhere ? "the file refuses to load" : "the function refuses to run";
-  way(`a tag lost by ${what} is an error to the compiler and to the check, and ${refusal}`, async (t) => {
+  way(`a tag lost by ${what} is an error in the compiler and the check, and ${refusal}`, async (t) => {
     const { compiler, check, of } = await miswritten();
     const { file, unguarded, woven } = of(what);
     t.is(unguarded, "together");
     t.deepEqual([compiler.code, check.code], [2, 1]);
-    t.regex(saidOf(`${file}(`, compiler.said), new RegExp(`error TS90\\d+: ${code}: `));
-    t.regex(saidOf(`${file}:`, check.said), new RegExp(`: ${code}: `));
+    t.regex(linesAt(`${file}(`, compiler.output), new RegExp(`error TS90\\d+: ${code}: `));
+    t.regex(linesAt(`${file}:`, check.output), new RegExp(`: ${code}: `));
     const refused = isElsewhere ? `: ${code}: .* The file refuses to run unlocked\\.$` : "^LOCK_NOT_WOVEN$";
     t.regex(woven ?? "", new RegExp(refused));
   });
 }
 
-way("a build that checks no types says the same of the tags", async (t) => {
+way("a build without type checking reports the same tag errors", async (t) => {
   const { compiler, compilerWithoutTypes } = await miswritten();
   t.is(compilerWithoutTypes.code, 2);
-  t.is(compilerWithoutTypes.stdout, compiler.said);
+  t.is(compilerWithoutTypes.stdout, compiler.output);
 });
 
 // ---- compilers that ignore the plugin -------------------------------------------------------------------
 
-/** Each compiles `src/NAME` into `out/NAME`. */
+/** Functions that compile `src/NAME` into `out/NAME`. */
 const COMPILERS: Readonly<Record<string, (project: Project, name: string) => Promise<unknown>>> = {
   "plain tsc": (project, name) => project.tsc("-p", `${name}.json`),
-  "plain tsc -b, and tspc -b behind it,": async (project, name) => {
+  "plain tsc -b followed by tspc -b": async (project, name) => {
     await project.tsc("-b", `${name}.json`);
-    return project.tspc("-b", `${name}.json`); // To TypeScript, all is built already.
+    return project.tspc("-b", `${name}.json`); // TypeScript considers the project up to date.
   },
-  "tspc with plugins that replace the extended ones": (project, name) => project.tspc("-p", `${name}.json`),
+  "tspc with plugins that override the extended ones": (project, name) => project.tspc("-p", `${name}.json`),
   "TypeScript 7": async (project, name) =>
     project.run(
       join(dirname(await install("typescript")), "node_modules/typescript/bin/tsc"),
@@ -292,7 +292,7 @@ const COMPILERS: Readonly<Record<string, (project: Project, name: string) => Pro
 ${writeOut(name, "tool.transformSync(text, { jsc }).code")}`,
     ),
   "Node's own type stripping": (project, name) =>
-    // Which is this package, built in.
+    // Node has this package built in.
     runTool(project, "amaro", writeOut(name, `tool.transformSync(text, { mode: "strip-only" }).code`)),
   "transpileModule(), as test runners call it": (project, name) =>
     project.run(
@@ -340,31 +340,28 @@ const compiledByOthers = once(async () => {
 });
 
 for (const compiler of NAMES) {
-  way(
-    `what ${compiler} makes does not start, and is no proof to the check and to assertWoven()`,
-    async (t) => {
-      const { check, checkOfOutput, calls, starts, asserts } = await compiledByOthers();
-      const name = nameOf(compiler);
-      t.is(calls[`out/${name}/pay.js`], "together");
-      t.is(starts[`out/${name}/main.js`], "LOCK_NOT_WOVEN");
-      t.is(asserts[`out/${name}/pay.js`], "LOCK_NOT_WOVEN");
-      const place = `src/${name}/pay.ts:${TAG_LINE}:5: \`pay\` is not proved to be locked: `;
-      t.deepEqual([check.code, checkOfOutput.code], [1, 1]);
-      t.is(saidOf(place, check.stderr), `${place}\`out/${name}/pay.js\` does not lock it.`);
-      t.is(saidOf(place, checkOfOutput.stderr), `${place}\`out\` does not lock it.`);
-      t.regex(check.stderr, /\n-> Compile with `tspc`\. Plain `tsc`, TypeScript 7, esbuild, swc,/);
-      t.regex(
-        checkOfOutput.stderr,
-        /\n-> Build with Lockweave's plugin for your bundler, or compile with `tspc` and bundle/,
-      );
-    },
-  );
+  way(`output of ${compiler} does not start, and fails the check and assertWoven()`, async (t) => {
+    const { check, checkOfOutput, calls, starts, asserts } = await compiledByOthers();
+    const name = nameOf(compiler);
+    t.is(calls[`out/${name}/pay.js`], "together");
+    t.is(starts[`out/${name}/main.js`], "LOCK_NOT_WOVEN");
+    t.is(asserts[`out/${name}/pay.js`], "LOCK_NOT_WOVEN");
+    const place = `src/${name}/pay.ts:${TAG_LINE}:5: \`pay\` is not proved to be locked: `;
+    t.deepEqual([check.code, checkOfOutput.code], [1, 1]);
+    t.is(linesAt(place, check.stderr), `${place}\`out/${name}/pay.js\` does not lock it.`);
+    t.is(linesAt(place, checkOfOutput.stderr), `${place}\`out\` does not lock it.`);
+    t.regex(check.stderr, /\n-> Compile with `tspc`\. Plain `tsc`, TypeScript 7, esbuild, swc,/);
+    t.regex(
+      checkOfOutput.stderr,
+      /\n-> Build with Lockweave's plugin for your bundler, or compile with `tspc` and bundle/,
+    );
+  });
 }
 
-/** Each runs the sources as they are. */
+/** Hooks that run the sources without the weave. */
 const RUNNERS: Readonly<Record<string, string>> = {
   "ts-node without ts-patch as its compiler": "ts-node/register",
-  "ts-node that only takes the types away": "ts-node/register/transpile-only",
+  "ts-node in transpile-only mode": "ts-node/register/transpile-only",
 };
 
 const runByOthers = once(async () => {
@@ -385,7 +382,7 @@ const runByOthers = once(async () => {
 });
 
 for (const [index, runner] of Object.keys(RUNNERS).entries()) {
-  way(`what ${runner} runs does not start`, async (t) => {
+  way(`code run by ${runner} does not start`, async (t) => {
     const found = (await runByOthers())[index];
     t.deepEqual(found, {
       calls: { "src/pay.cts": "together" },
@@ -398,14 +395,14 @@ for (const [index, runner] of Object.keys(RUNNERS).entries()) {
 
 const COMPOSITE: Settings = { composite: true, rootDir: ".", outDir: "out" };
 
-/** The package of each, which the application takes in by its declarations. */
+/** The package of each way, which the application imports by its declarations. */
 const PARTS: Readonly<Record<string, string>> = {
-  "that plain tsc has built": "plain",
-  "that was edited, and built again by plain tsc": "edited",
+  "built by plain tsc": "plain",
+  "edited and rebuilt by plain tsc": "edited",
   "whose tsconfig has no plugin": "unplugged",
-  "that came as a package": "installed",
-  "that is a package in an import()": "lazy",
-  "that another package hands on": "middle",
+  "installed as a package": "installed",
+  "loaded by import()": "lazy",
+  "re-exported by another package": "middle",
 };
 const WORKSPACE = ["plain", "edited", "unplugged"];
 const VENDORS = ["installed", "lazy", "inner", "middle"];
@@ -414,7 +411,7 @@ function references(dir: string, names: readonly string[]): { path: string }[] {
   return names.map((name) => ({ path: `${dir}/${name}` }));
 }
 
-/** Packages in projects of their own, each with its output where an import of its name finds it. */
+/** Returns the files of packages that each have their own project and their output in `node_modules`. */
 function packages(names: readonly string[]): Files {
   const files = names.flatMap((name) => {
     const settings = { ...COMPOSITE, outDir: `../../node_modules/${name}` };
@@ -466,7 +463,7 @@ configure({ store: memoryStore() });
 
 for (const [which, name] of Object.entries(PARTS)) {
   way(
-    `a library ${which} is an error at the application's import to the compiler, and to the check`,
+    `a library ${which} is an error at the application's import, in the compiler and the check`,
     async (t) => {
       const { place, compiler, check, starts, calls } = await ofParts();
       t.deepEqual(starts, { "app/out/main.js": "starts" });
@@ -474,7 +471,7 @@ for (const [which, name] of Object.entries(PARTS)) {
       t.deepEqual([compiler.code, check.code], [2, 1]);
       const at = await place(name);
       t.regex(
-        saidOf(at, compiler.stdout),
+        linesAt(at, compiler.stdout),
         /error TS901403: LW1403: This imports `pay` with `@redisLock`, but `pay\.js` does not contain the lock\. /,
       );
       t.regex(
@@ -490,24 +487,24 @@ for (const [which, name] of Object.entries(PARTS)) {
   );
 }
 
-test("a library that tspc has built is none", async (t) => {
+test("a library built by tspc is no error in the compiler or the check", async (t) => {
   const { place, compiler, check, calls } = await ofParts();
   t.is(calls["node_modules/woven/pay.js"], "apart");
-  t.is(saidOf(await place("woven"), compiler.stdout), "");
+  t.is(linesAt(await place("woven"), compiler.stdout), "");
   t.notRegex(check.stderr, /woven\/pay/);
 });
 
 // ---- after the build ------------------------------------------------------------------------------------
 
-/** What happens to each file after the whole was built by tspc, and what the check says of the file then. */
+/** What changes each file after tspc has built the project, and what the check reports for the file then. */
 const LATER: Readonly<
   Record<string, readonly [does: (project: Project, file: string) => Promise<void>, RegExp]>
 > = {
-  "a tag that was written after the build": [
+  "a tag added after the build": [
     (project, file) => project.write({ [`src/${file}.ts`]: PAY }),
     /does not lock it/,
   ],
-  "a file that another compiler has written anew": [
+  "a file overwritten by another compiler": [
     (project, file) =>
       runTool(
         project,
@@ -516,14 +513,14 @@ const LATER: Readonly<
       ),
     /does not lock it/,
   ],
-  "a file of which a tool took the `await` from `return await`": [
+  "a file in which a tool removed the `await` from `return await`": [
     async (project, file) => {
       const code = await project.read(`out/${file}.js`);
       await project.write({ [`out/${file}.js`]: code.replace("return await work", "return work") });
     },
     /releases its lock before the returned promise settles/,
   ],
-  "a file of which a tool moved the body out of the `try`": [
+  "a file in which a tool moved the body out of the `try`": [
     async (project, file) => {
       const code = await project.read(`out/${file}.js`);
       const moved = code.replace(/return await (work\(id\));([^]*?release\(lock\);\s*\})/, "$2 return $1;");
@@ -533,7 +530,7 @@ const LATER: Readonly<
   ],
 };
 
-/** The bundler goes by the same `paths` as the compiler, and so from its output back to a source. */
+/** The bundler applies the same `paths` as the compiler, so it resolves an import in the output to a source. */
 const BUNDLED: Files = {
   "src/pay.ts": PAY,
   "src/pays.ts": `export { pay } from "@app/pay";\n`,
@@ -541,7 +538,7 @@ const BUNDLED: Files = {
 };
 const PATHS: Settings = { paths: { "@app/pay": ["./src/pay.ts"] } };
 
-/** With a `lockweave` that locks nothing. */
+/** A file with its own `lockweave` that locks nothing. */
 const ALIKE = `${WORK}interface Door { open(site: object): object; acquire(lock: object): Promise<boolean>; release(lock: object): Promise<void> }
 const lockweave: Door = { open: (site) => site, acquire: async () => true, release: async () => {} };
 ${TAG}
@@ -582,34 +579,34 @@ const afterTheBuild = once(async () => {
 });
 
 for (const [title, [, says]] of Object.entries(LATER)) {
-  way(`${title} is found by the check`, async (t) => {
+  way(`the check finds ${title}`, async (t) => {
     const { fileOf, check, calls } = await afterTheBuild();
     t.is(calls[`out/${fileOf(title)}.js`], "together");
     t.is(check.code, 1);
-    t.regex(saidOf(`src/${fileOf(title)}.ts:${TAG_LINE}:5: `, check.stderr), says);
+    t.regex(linesAt(`src/${fileOf(title)}.ts:${TAG_LINE}:5: `, check.stderr), says);
   });
 }
 
 way(
-  "a source that a bundler takes in beside the output starts, and is found by the check of the bundle",
+  "a source that a bundler mixes with built output starts, and the check of the bundle finds it",
   async (t) => {
     const { starts, calls, check, checkOfOutput } = await afterTheBuild();
     t.deepEqual(starts, { "bundle/main.js": "starts" });
     t.is(calls["bundle/pays.js"], "together");
     const place = `src/pay.ts:${TAG_LINE}:5: `;
-    t.is(saidOf(place, check.stderr), "");
-    t.regex(saidOf(place, checkOfOutput.stderr), /is not proved to be locked/);
+    t.is(linesAt(place, check.stderr), "");
+    t.regex(linesAt(place, checkOfOutput.stderr), /is not proved to be locked/);
   },
 );
 
-way("code that looks like a lock of ours is woven all the same, and no proof to the check", async (t) => {
+way("code that looks like a woven lock is still woven, and does not satisfy the check", async (t) => {
   const { check, checkOfOutput, calls } = await afterTheBuild();
   t.is(calls["plain/alike.js"], "together");
-  t.regex(saidOf("src/alike.ts:", checkOfOutput.stderr), /is not proved to be locked/);
+  t.regex(linesAt("src/alike.ts:", checkOfOutput.stderr), /is not proved to be locked/);
   t.is(calls["out/alike.js"], "apart");
-  t.is(saidOf("src/alike.ts:", check.stderr), "");
+  t.is(linesAt("src/alike.ts:", check.stderr), "");
 });
 
-test("these are more than twenty ways", (t) => {
+test("this file tests more than twenty ways to lose a weave", (t) => {
   t.true(ways > 20, String(ways));
 });

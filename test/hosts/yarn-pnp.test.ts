@@ -7,7 +7,7 @@ import { Project, tsconfig, type Finished, type Files } from "./project";
 import { pack, temporaryDirectory } from "../package/consumer";
 import { inMatrixSerially } from "../support/suites";
 
-// With Yarn Plug'n'Play there is no `node_modules`: Yarn's own loader knows where packages are.
+// With Yarn Plug'n'Play there is no `node_modules`. Yarn's own loader resolves packages.
 
 const execute = promisify(execFile);
 const YARN = "@yarnpkg/cli-dist@4.18.1";
@@ -48,7 +48,7 @@ class YarnWorkspace extends Project {
         name: "shop",
         type: "module",
         exports,
-        // As a dependency, Yarn would give it a copy of its own, because Lockweave has peers itself.
+        // As a dependency it would get its own copy, because Lockweave has peer dependencies.
         peerDependencies: { lockweave: "*" },
         devDependencies: { lockweave },
       }),
@@ -68,20 +68,17 @@ async function workspace(exports: unknown): Promise<YarnWorkspace> {
   return project;
 }
 
-inMatrixSerially(
-  "Yarn PnP: tags in the TypeScript that a package of the workspace hands out are an error",
-  async (t) => {
-    const project = await workspace("./src/index.ts");
-    const built = await project.yarn("tspc");
-    t.is(built.code, 2, built.stdout + built.stderr);
-    t.regex(built.stdout, /^src\/main\.ts\(2,21\): error TS901406: LW1406: This imports `pay`/);
-    const checked = await project.yarn("lockweave", "check");
-    t.is(checked.code, 1);
-    t.regex(checked.stdout + checked.stderr, /src\/main\.ts:2:21: LW1406: This imports `pay`/);
-  },
-);
+inMatrixSerially("Yarn PnP: tags in TypeScript that a workspace package exports are an error", async (t) => {
+  const project = await workspace("./src/index.ts");
+  const built = await project.yarn("tspc");
+  t.is(built.code, 2, built.stdout + built.stderr);
+  t.regex(built.stdout, /^src\/main\.ts\(2,21\): error TS901406: LW1406: This imports `pay`/);
+  const checked = await project.yarn("lockweave", "check");
+  t.is(checked.code, 1);
+  t.regex(checked.stdout + checked.stderr, /src\/main\.ts:2:21: LW1406: This imports `pay`/);
+});
 
-inMatrixSerially("Yarn PnP: a package of the workspace that was woven runs under its locks", async (t) => {
+inMatrixSerially("Yarn PnP: a woven workspace package runs under its locks", async (t) => {
   const project = await workspace({ types: "./src/index.ts", default: "./dist/index.js" });
   const plain = await project.yarn("tsc", "-p", "packages/shop");
   t.is(plain.code, 0, plain.stdout);
@@ -96,7 +93,7 @@ inMatrixSerially("Yarn PnP: a package of the workspace that was woven runs under
   t.is(stdout, "A1 under LOCK_pay_A1\n", stderr);
 });
 
-inMatrixSerially("init finds the compiler with Yarn Plug'n'Play, and shows the first lock", async (t) => {
+inMatrixSerially("init finds the compiler with Yarn Plug'n'Play and shows the first lock", async (t) => {
   t.timeout(300_000);
   const project = await workspace("./src/index.ts");
   const { code, stdout, stderr } = await project.yarn("lockweave", "init", "--yes");

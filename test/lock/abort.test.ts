@@ -7,7 +7,7 @@ import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { replyLate, replyLost } from "../support/tampered-store";
 
-// A wait that its caller cancels.
+// Waits that their caller aborts.
 
 const fleet = new Fleet();
 const warnings: string[] = [];
@@ -27,7 +27,7 @@ test.afterEach(async (t) => {
   t.deepEqual(warnings, []);
 });
 
-test.serial("a wait ends at once with the signal's reason, and leaves nothing behind", async (t) => {
+test.serial("a wait ends immediately with the signal's reason and leaves nothing behind", async (t) => {
   await fleet.foreignHolder("abort-1", 60_000);
   const controller = new AbortController();
   const waiting = withLock("abort-1", { ...PATIENT, signal: controller.signal }, () => t.fail());
@@ -39,7 +39,7 @@ test.serial("a wait ends at once with the signal's reason, and leaves nothing be
   t.true(await fleet.isForgotten("abort-1"));
 });
 
-test.serial("without a reason of its own, the signal's AbortError is thrown", async (t) => {
+test.serial("a wait that is aborted without a reason throws an AbortError", async (t) => {
   await fleet.foreignHolder("abort-2", 60_000);
   const controller = new AbortController();
   const waiting = obtain("abort-2", { ...PATIENT, onFailure: "skip", signal: controller.signal });
@@ -50,7 +50,7 @@ test.serial("without a reason of its own, the signal's AbortError is thrown", as
   t.true(await fleet.isForgotten("abort-2"));
 });
 
-test.serial("with a signal that has aborted before, nothing is sent", async (t) => {
+test.serial("a call with an already aborted signal throws and sends no command", async (t) => {
   const before = fleet.store.commands;
   const signal = AbortSignal.abort(new Error("too late"));
   await t.throwsAsync(
@@ -61,7 +61,7 @@ test.serial("with a signal that has aborted before, nothing is sent", async (t) 
   t.true(await fleet.isForgotten("abort-3"));
 });
 
-test.serial("with a signal that has aborted before, a reentrant lock is not entered again", async (t) => {
+test.serial("a reentrant call with an already aborted signal does not run its body", async (t) => {
   const reentrant = { reentrant: true } as const;
   const reason = new Error("too late");
   await withLock("abort-3b", reentrant, async (outer) => {
@@ -72,7 +72,7 @@ test.serial("with a signal that has aborted before, a reentrant lock is not ente
   t.true(await fleet.isForgotten("abort-3b"));
 });
 
-test.serial("a grant that comes after the abort is given back", async (t) => {
+test.serial("a grant that arrives after the abort is released", async (t) => {
   const replies = deferred();
   fleet.store.onTake = replyLate(replies.promise);
   const controller = new AbortController();
@@ -87,7 +87,7 @@ test.serial("a grant that comes after the abort is given back", async (t) => {
   t.true(await fleet.isForgotten("abort-4"));
 });
 
-test.serial("a grant whose reply is lost is given back, too", async (t) => {
+test.serial("a grant whose reply is lost is released after the abort", async (t) => {
   fleet.store.onTake = replyLost;
   const controller = new AbortController();
   const waiting = withLock("abort-5", { ...PATIENT, signal: controller.signal }, () => t.fail());
@@ -99,7 +99,7 @@ test.serial("a grant whose reply is lost is given back, too", async (t) => {
   t.true(await fleet.isForgotten("abort-5"));
 });
 
-test.serial("who waits behind takes the place of the one who aborts", async (t) => {
+test.serial("the next waiter gets the lock after the waiter before it aborts", async (t) => {
   await fleet.foreignHolder("abort-6", 60_000);
   const controller = new AbortController();
   const first = withLock("abort-6", { ...PATIENT, signal: controller.signal }, () => t.fail());
@@ -112,7 +112,7 @@ test.serial("who waits behind takes the place of the one who aborts", async (t) 
   t.is(await second, "second");
 });
 
-test.serial("an abort while the body runs changes nothing", async (t) => {
+test.serial("an abort while the body runs does not affect the lock", async (t) => {
   const controller = new AbortController();
   const result = await withLock("abort-7", { signal: controller.signal }, async (lock) => {
     controller.abort();
@@ -125,32 +125,35 @@ test.serial("an abort while the body runs changes nothing", async (t) => {
   t.true(await fleet.isForgotten("abort-7"));
 });
 
-test.serial("a thousand waits that one signal ends leave no timer, listener, place or warning", async (t) => {
-  const keys = ["abort-8", "abort-8b", "abort-8c"];
-  for (const key of keys) await fleet.foreignHolder(key, 60_000);
-  const controller = new AbortController();
-  const options = { ...PATIENT, signal: controller.signal };
-  const waiting = Array.from({ length: 1_000 }, (_, n) =>
-    withLock(keys[n % keys.length] ?? "", options, () => t.fail()),
-  );
-  await fleet.clock.advance(5_000);
-  controller.abort(new Error("enough"));
-  const ends = await Promise.allSettled(waiting);
-  t.true(ends.every((end) => end.status === "rejected" && end.reason === controller.signal.reason));
-  t.is(getEventListeners(controller.signal, "abort").length, 0);
-  for (const key of keys) {
-    await fleet.foreignerLeaves(key);
-    t.true(await fleet.isForgotten(key));
-  }
-});
+test.serial(
+  "a thousand waits that one signal aborts leave no timer, listener, ticket, or warning",
+  async (t) => {
+    const keys = ["abort-8", "abort-8b", "abort-8c"];
+    for (const key of keys) await fleet.foreignHolder(key, 60_000);
+    const controller = new AbortController();
+    const options = { ...PATIENT, signal: controller.signal };
+    const waiting = Array.from({ length: 1_000 }, (_, n) =>
+      withLock(keys[n % keys.length] ?? "", options, () => t.fail()),
+    );
+    await fleet.clock.advance(5_000);
+    controller.abort(new Error("enough"));
+    const ends = await Promise.allSettled(waiting);
+    t.true(ends.every((end) => end.status === "rejected" && end.reason === controller.signal.reason));
+    t.is(getEventListeners(controller.signal, "abort").length, 0);
+    for (const key of keys) {
+      await fleet.foreignerLeaves(key);
+      t.true(await fleet.isForgotten(key));
+    }
+  },
+);
 
 for (const [what, signal] of [
   ["null", null],
-  ["a word", "abort"],
+  ["a string", "abort"],
   ["an object", {}],
   ["a controller", new AbortController()],
 ] as const) {
-  test.serial(`what is no AbortSignal is refused: ${what}`, async (t) => {
+  test.serial(`withLock() rejects a signal that is not an AbortSignal: ${what}`, async (t) => {
     await t.throwsAsync(
       withLock("abort-9", { signal: signal as unknown as AbortSignal }, () => t.fail()),
       { instanceOf: LockOptionError, message: /^Expected `signal` to be an AbortSignal, got / },

@@ -7,7 +7,7 @@ import { lostOnTheWay } from "../support/tampered-store";
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("a free lock is had with one request and given back at the end", async (t) => {
+test("a call acquires a free lock with one command and releases it at the end", async (t) => {
   const fleet = new Fleet();
   t.is(await fleet.process().call(KEY, {}, () => "result"), "result");
   t.is(fleet.store.asked.length, 1);
@@ -16,7 +16,7 @@ test("a free lock is had with one request and given back at the end", async (t) 
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("the requestId is 32 hex characters, and new for each acquisition", async (t) => {
+test("each acquisition has a new requestId of 32 hex characters", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   for (let n = 0; n < 20; n += 1) await process.call(KEY, {}, idle);
@@ -25,7 +25,7 @@ test("the requestId is 32 hex characters, and new for each acquisition", async (
   t.is(new Set(ids).size, 20);
 });
 
-test("the store is asked for the lock time of 30 seconds, or for the one that was said", async (t) => {
+test("an acquire asks for the given lockTime, or for 30 seconds by default", async (t) => {
   const fleet = new Fleet();
   await fleet.process().call(KEY, {}, idle);
   await fleet.process().call(KEY, { lockTime: "20s" }, idle);
@@ -35,7 +35,7 @@ test("the store is asked for the lock time of 30 seconds, or for the one that wa
   );
 });
 
-test("a store that refuses for good ends the wait at once", async (t) => {
+test("a permanent error from the store ends the wait immediately", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = () => Promise.reject(new LockMisconfiguredError("NOAUTH"));
   const process = fleet.process();
@@ -45,7 +45,7 @@ test("a store that refuses for good ends the wait at once", async (t) => {
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a lock is one acquisition: once released it is not to be had again", async (t) => {
+test("a released lock cannot be acquired again", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY);
   t.true(await lock.acquire());
@@ -59,7 +59,7 @@ test("a lock is one acquisition: once released it is not to be had again", async
   t.true(await fleet.isForgotten(KEY));
 });
 
-test("a lock that is released while it waits gives up its place, and does not wait on", async (t) => {
+test("a release during the wait ends the wait and leaves the queue", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   const lock = fleet.process().lock(KEY);
@@ -73,7 +73,7 @@ test("a lock that is released while it waits gives up its place, and does not wa
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("whoever calls acquire() twice on one lock has two promises that settle, to the same", async (t) => {
+test("two acquire() calls on one lock settle with the same result", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const lock = process.lock(KEY);
@@ -85,7 +85,7 @@ test("whoever calls acquire() twice on one lock has two promises that settle, to
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an abort settles all that was called on the lock, also what was called twice or beside each other", async (t) => {
+test("an abort rejects all pending acquire() and retryCheck() calls of a lock, even repeated ones", async (t) => {
   const fleet = new Fleet();
   const controller = new AbortController();
   fleet.store.onTake = lostOnTheWay;

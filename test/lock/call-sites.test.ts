@@ -6,16 +6,16 @@ import { LOCK_OPTIONS } from "../../runtime/lock/settings";
 /** The prototype of all plain objects. */
 const everyPrototype: object = Object.prototype;
 
-/** Counts how often anything is made, and returns the count at that time. */
+/** Returns a function that passes its options on and returns how often options were processed until then. */
 function counting(): (options: object, site?: string) => number {
   let count = 0;
   const make = oncePerCallSite(() => (count += 1));
   return (options, site) => make(options, site, ["key", "signal"]).made;
 }
 
-test("makes something of a call site's options once, until they are others", (t) => {
+test("a call site's options are processed again only when they change", (t) => {
   const ask = counting();
-  t.deepEqual([ask({ lockTime: 1, key: "a" }), ask({ lockTime: 1, key: "b" })], [1, 1]); // What differs each time.
+  t.deepEqual([ask({ lockTime: 1, key: "a" }), ask({ lockTime: 1, key: "b" })], [1, 1]); // `key` may differ each time.
   t.deepEqual([ask({ lockTime: 2, key: "a" }), ask({ lockTime: 2, key: "b" })], [2, 2]); // Another value.
   t.deepEqual([ask({ lockTime: 2, fencing: true }), ask({ lockTime: 2, fencing: true })], [3, 3]); // One more.
   t.deepEqual([ask({ fencing: true }), ask({ fencing: true })], [4, 4]); // One less.
@@ -23,13 +23,13 @@ test("makes something of a call site's options once, until they are others", (t)
   t.deepEqual([ask({ key: "a" }), ask({}), ask({ signal: 1 })], [6, 7, 8]); // Not the same names.
 });
 
-test("each call site has its own, and so have all that have no name", (t) => {
+test("each call site has its own result, and calls without a name share one", (t) => {
   const ask = counting();
   const all = (): number[] => ["pay", "refund", undefined].map((site) => ask({ fencing: true }, site));
   t.deepEqual([...all(), ...all()], [1, 2, 3, 1, 2, 3]);
 });
 
-test("options of another class are checked, whatever was asked with before", (t) => {
+test("options of another class are checked even after plain options were accepted", (t) => {
   class Inheriting {
     get key(): string {
       return "b";
@@ -41,7 +41,7 @@ test("options of another class are checked, whatever was asked with before", (t)
   t.throws(() => ask(new Inheriting()), { instanceOf: LockOptionError, message: /`key` is inherited/ });
 });
 
-test("an option that a prototype gets later is reported at the next call", (t) => {
+test("an option that is added to the prototype later is reported at the next call", (t) => {
   const make = oncePerCallSite(() => "made");
   const prototype = {};
   const options = Object.create(prototype) as { readonly key?: string };
@@ -51,7 +51,7 @@ test("an option that a prototype gets later is reported at the next call", (t) =
     t.throws(() => make(options, site, ["key"]), { message: /`key` is inherited/ });
 });
 
-test("an option is what it was when the options were checked, however often its getter would answer otherwise", (t) => {
+test("an option's getter is read once, so later reads cannot change its value", (t) => {
   let reads = 0;
   const options = {
     get fencing(): boolean {
@@ -64,20 +64,23 @@ test("an option is what it was when the options were checked, however often its 
 });
 
 for (const name of [...LOCK_OPTIONS, "signal", "when", "site", "businessFlag", "each", "key"]) {
-  test.serial(`\`${name}\` of Object.prototype is an error at a call site that was used before`, (t) => {
-    const make = oncePerCallSite(() => "made");
-    const others = ["signal", "when", "site", "businessFlag", "each", "key"];
-    t.is(make({}, "pay", others).made, "made");
-    Object.defineProperty(everyPrototype, name, { value: 5, configurable: true });
-    let thrown: unknown;
-    try {
-      make({}, "pay", others);
-    } catch (error) {
-      thrown = error;
-    } finally {
-      Reflect.deleteProperty(everyPrototype, name);
-    }
-    t.true(thrown instanceof LockOptionError);
-    t.regex(String(thrown), /Object\.prototype has a property/);
-  });
+  test.serial(
+    `a property \`${name}\` of Object.prototype is an error even at a call site that worked before`,
+    (t) => {
+      const make = oncePerCallSite(() => "made");
+      const others = ["signal", "when", "site", "businessFlag", "each", "key"];
+      t.is(make({}, "pay", others).made, "made");
+      Object.defineProperty(everyPrototype, name, { value: 5, configurable: true });
+      let thrown: unknown;
+      try {
+        make({}, "pay", others);
+      } catch (error) {
+        thrown = error;
+      } finally {
+        Reflect.deleteProperty(everyPrototype, name);
+      }
+      t.true(thrown instanceof LockOptionError);
+      t.regex(String(thrown), /Object\.prototype has a property/);
+    },
+  );
 }

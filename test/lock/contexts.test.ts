@@ -6,10 +6,10 @@ import { configure, type Configuration } from "../../runtime/configure";
 import { Fleet } from "../support/fleet";
 import { passes } from "../support/jobs";
 
-// Whose async context user code runs in. Most of what a caller needs (timers, batches, replies) is shared with others.
+// The async context in which user code runs. Callers share timers, batches, and replies, so a context could leak.
 
 const REENTRANT = { reentrant: true } as const;
-/** The caller's own context, as a web framework keeps the ID of a request. */
+/** The caller's own context, like the request ID of a web framework. */
 const caller = new AsyncLocalStorage<string>();
 const CHANNELS = [
   "lockweave:acquire",
@@ -25,8 +25,8 @@ function bySpelling(one = "", other = ""): number {
   return one < other ? -1 : 1;
 }
 
-/** Who was seen, and by what: `lockweave:lost` → `x`. */
-class Seen {
+/** Records in which callers' contexts each listener and log function runs: `lockweave:lost` → `x`. */
+class ContextRecorder {
   readonly by = new Map<string, Set<string>>();
   readonly logger = {
     debug: () => this.note("debug"),
@@ -44,7 +44,7 @@ class Seen {
     seen.add(caller.getStore() ?? "nobody");
   }
 
-  /** Ends the listening, and returns what was seen. */
+  /** Stops listening and returns what was recorded. */
   end(): Record<string, string[]> {
     for (const name of CHANNELS) unsubscribe(name, this.#listen);
     return Object.fromEntries([...this.by].map(([what, seen]) => [what, [...seen].toSorted(bySpelling)]));
@@ -64,7 +64,7 @@ test.afterEach.always(async () => {
   await Promise.all([shutdown({ patience: "0s" }), current.clock.advance(10_000)]);
 });
 
-/** How many bodies were inside at once, at most. */
+/** Counts the bodies that are inside at the same time. */
 class Room {
   most = 0;
   #inside = 0;
@@ -77,61 +77,67 @@ class Room {
   }
 }
 
-test.serial("an abort listener is no part of the body whose commands armed the timer", async (t) => {
-  const fleet = start();
-  const room = new Room();
-  let fromListener: Promise<void> | undefined;
-  const y = withLock("y", { lockTime: "600ms", holdAtMost: "1500ms", onLost: "warn" }, async (lock) => {
-    lock.signal.addEventListener("abort", () => {
-      fromListener = withLock("k", REENTRANT, () => room.stay(fleet, 30));
+test.serial(
+  "an abort listener does not run in the context of the body whose commands armed the timer",
+  async (t) => {
+    const fleet = start();
+    const room = new Room();
+    let fromListener: Promise<void> | undefined;
+    const y = withLock("y", { lockTime: "600ms", holdAtMost: "1500ms", onLost: "warn" }, async (lock) => {
+      lock.signal.addEventListener("abort", () => {
+        fromListener = withLock("k", REENTRANT, () => room.stay(fleet, 30));
+      });
+      await passes(fleet.clock, 2_500);
     });
-    await passes(fleet.clock, 2_500);
-  });
-  await fleet.clock.advance(20);
-  const x = withLock("k", REENTRANT, async () => {
-    const others: Promise<void>[] = [];
-    for (let n = 0; n < 60; n += 1) {
-      others.push(withLock(`z${n}`, { lockTime: "300ms" }, () => passes(fleet.clock, 200)));
-      await room.stay(fleet, 30);
-    }
-    await Promise.all(others);
-  });
-  await fleet.clock.advance(10_000);
-  await Promise.all([x, y]);
-  t.truthy(fromListener);
-  await fromListener;
-  t.is(room.most, 1);
-});
-
-test.serial("a lock that is revoked inside a body runs no listener in that body", async (t) => {
-  const fleet = start();
-  const room = new Room();
-  const seen: (string | undefined)[] = [];
-  let fromListener: Promise<void> | undefined;
-  const y = caller.run("y", () => obtain("y"));
-  await fleet.clock.settle();
-  const held = await y;
-  caller
-    .run("reader", () => held.signal)
-    .addEventListener("abort", () => {
-      seen.push(caller.getStore());
-      fromListener = withLock("k", REENTRANT, () => room.stay(fleet, 30));
+    await fleet.clock.advance(20);
+    const x = withLock("k", REENTRANT, async () => {
+      const others: Promise<void>[] = [];
+      for (let n = 0; n < 60; n += 1) {
+        others.push(withLock(`z${n}`, { lockTime: "300ms" }, () => passes(fleet.clock, 200)));
+        await room.stay(fleet, 30);
+      }
+      await Promise.all(others);
     });
-  const x = caller.run("x", () =>
-    withLock("k", REENTRANT, async () => {
-      t.is((await forceRelease("y")).length, 1);
-      await room.stay(fleet, 100);
-    }),
-  );
-  await fleet.clock.advance(1_000);
-  await x;
-  await fromListener;
-  t.deepEqual(seen, ["reader"]);
-  t.is(room.most, 1);
-  await held.release();
-});
+    await fleet.clock.advance(10_000);
+    await Promise.all([x, y]);
+    t.truthy(fromListener);
+    await fromListener;
+    t.is(room.most, 1);
+  },
+);
 
-test.serial("a listener that asks to write waits for another caller's reading body", async (t) => {
+test.serial(
+  "forceRelease() in a body runs the lock's abort listeners outside that body's context",
+  async (t) => {
+    const fleet = start();
+    const room = new Room();
+    const seen: (string | undefined)[] = [];
+    let fromListener: Promise<void> | undefined;
+    const y = caller.run("y", () => obtain("y"));
+    await fleet.clock.settle();
+    const held = await y;
+    caller
+      .run("reader", () => held.signal)
+      .addEventListener("abort", () => {
+        seen.push(caller.getStore());
+        fromListener = withLock("k", REENTRANT, () => room.stay(fleet, 30));
+      });
+    const x = caller.run("x", () =>
+      withLock("k", REENTRANT, async () => {
+        t.is((await forceRelease("y")).length, 1);
+        await room.stay(fleet, 100);
+      }),
+    );
+    await fleet.clock.advance(1_000);
+    await x;
+    await fromListener;
+    t.deepEqual(seen, ["reader"]);
+    t.is(room.most, 1);
+    await held.release();
+  },
+);
+
+test.serial("an abort listener that asks to write waits for another caller's read lock", async (t) => {
   const fleet = start();
   let fromListener: Promise<string> | undefined;
   const held = await obtain("y");
@@ -148,8 +154,8 @@ test.serial("a listener that asks to write waits for another caller's reading bo
   await held.release();
 });
 
-test.serial("events and log lines are outside of every caller's context, but for `acquire`", async (t) => {
-  const seen = new Seen();
+test.serial("events and log lines run outside every caller's context, except `acquire` events", async (t) => {
+  const seen = new ContextRecorder();
   const fleet = start({ logger: seen.logger });
   const call = (name: string, key: string, options: object, ms: number): Promise<unknown> =>
     caller.run(name, () => withLock(key, options, () => passes(fleet.clock, ms)).catch(() => {}));
@@ -176,21 +182,24 @@ test.serial("events and log lines are outside of every caller's context, but for
   t.deepEqual(others, Object.fromEntries(names.map((name) => [name, ["nobody"]])));
 });
 
-test.serial("a listener that enters a context of its own changes no other's", async (t) => {
-  const fleet = start();
-  const seen: (string | undefined)[] = [];
-  const enter = (): void => {
-    seen.push(caller.getStore());
-    caller.enterWith("entered");
-  };
-  subscribe("lockweave:release", enter);
-  t.teardown(() => unsubscribe("lockweave:release", enter));
-  for (let n = 0; n < 3; n += 1) await withLock("k", {}, () => {});
-  await fleet.clock.settle();
-  t.deepEqual(seen, [undefined, undefined, undefined]);
-});
+test.serial(
+  "a listener that enters its own context does not change the context of later events",
+  async (t) => {
+    const fleet = start();
+    const seen: (string | undefined)[] = [];
+    const enter = (): void => {
+      seen.push(caller.getStore());
+      caller.enterWith("entered");
+    };
+    subscribe("lockweave:release", enter);
+    t.teardown(() => unsubscribe("lockweave:release", enter));
+    for (let n = 0; n < 3; n += 1) await withLock("k", {}, () => {});
+    await fleet.clock.settle();
+    t.deepEqual(seen, [undefined, undefined, undefined]);
+  },
+);
 
-test.serial("the class that a waiter throws is made in its own context", async (t) => {
+test.serial("a waiter's failure class is constructed in the waiter's own context", async (t) => {
   const fleet = start();
   const held = await obtain("k");
   const seen: (string | undefined)[] = [];
@@ -213,7 +222,7 @@ test.serial("the class that a waiter throws is made in its own context", async (
   await held.release();
 });
 
-test.serial("any number of listeners on a lock's signal warns of no leak", async (t) => {
+test.serial("many listeners on a lock's signal cause no leak warning", async (t) => {
   start();
   const warnings: Error[] = [];
   const warn = (warning: Error): void => void warnings.push(warning);
@@ -228,7 +237,7 @@ test.serial("any number of listeners on a lock's signal warns of no leak", async
   t.deepEqual(warnings, []);
 });
 
-test.serial("the signal of several locks aborts in the context in which it was first read", async (t) => {
+test.serial("the signal of a multi-key lock aborts in the context that first read it", async (t) => {
   const fleet = start();
   const held = await obtain(["k", "l"]);
   caller.run("other", () => held.locks.map(({ signal }) => signal));

@@ -15,9 +15,9 @@ import { lostOnTheWay } from "../support/tampered-store";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { SuspendableClock } from "../support/suspendable-clock";
 
-// Several keys that are had together, or not at all.
+// Locks on several keys, which are acquired together or not at all.
 
-/** As the woven code does it. */
+/** Acquires the keys as woven code does. */
 async function enter(
   process: FleetProcess,
   keys: readonly string[],
@@ -30,7 +30,7 @@ async function enter(
   return locks;
 }
 
-/** A section under the keys that lasts 5 ms, and tells `log` when it begins. */
+/** Holds the keys for 5 ms and adds them to `log` when it starts. */
 async function section(
   fleet: Fleet,
   process: FleetProcess,
@@ -45,7 +45,7 @@ async function section(
   await locks.release();
 }
 
-test("callers that name the same keys in all orders wait for each other, and never for ever", async (t) => {
+test("callers that list the same keys in different orders never deadlock", async (t) => {
   for (const number of [1, 3]) {
     const fleet = new Fleet();
     const processes = Array.from({ length: number }, () => fleet.process());
@@ -64,7 +64,7 @@ test("callers that name the same keys in all orders wait for each other, and nev
   }
 });
 
-test("who waits for a key holds those before it in the order of their bytes, and none behind it", async (t) => {
+test("a caller that waits for a key holds only the keys before it in byte order", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   await fleet.foreignHolder("b", 2_000);
@@ -85,7 +85,7 @@ test("who waits for a key holds those before it in the order of their bytes, and
   t.is(locks.remaining(), 0);
 });
 
-test("a key that is named twice counts once", async (t) => {
+test("a key that is listed twice counts once", async (t) => {
   const fleet = new Fleet();
   const locks = await enter(fleet.process(), ["a", "b", "a"]);
   t.deepEqual(locks.keys, ["a", "b"]);
@@ -93,7 +93,7 @@ test("a key that is named twice counts once", async (t) => {
   await locks.release();
 });
 
-test("where the budget ends before all are had, those that are had are given back, and the error names the one that is not", async (t) => {
+test("a wait timeout releases the acquired keys and names the missing key in its error", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   await fleet.foreignHolder("a", 700);
@@ -108,7 +108,7 @@ test("where the budget ends before all are had, those that are had are given bac
   t.true(one.isIdle);
 });
 
-test("who does not wait asks once, for all", async (t) => {
+test("a caller with no wait budget tries all keys once", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   await fleet.foreignHolder("b", 60_000);
@@ -120,7 +120,7 @@ test("who does not wait asks once, for all", async (t) => {
   t.true(one.isIdle);
 });
 
-test("a signal ends the wait for all of them, and nothing is kept", async (t) => {
+test("an abort ends the wait for all keys and releases those already held", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   await fleet.foreignHolder("b", 60_000);
@@ -138,7 +138,7 @@ test("a signal ends the wait for all of them, and nothing is kept", async (t) =>
   t.true(one.isIdle);
 });
 
-test("an abort ends the wait also while all are renewed for the body, which does not run", async (t) => {
+test("an abort while all keys are renewed for the body ends the wait without running the body", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   await fleet.foreignHolder("b", 60_000);
@@ -158,7 +158,7 @@ test("an abort ends the wait also while all are renewed for the body, which does
   t.true(one.isIdle);
 });
 
-test("what remains is that of the weakest, its signal aborts with the first that is lost, and the release tells of all", async (t) => {
+test("a multi-key lock has the shortest remaining time, aborts at the first loss, and reports every loss", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   const locks = await enter(one, ["a", "b", "c"], { lockTime: "9s" });
@@ -184,7 +184,7 @@ test("what remains is that of the weakest, its signal aborts with the first that
   t.true(one.isIdle);
 });
 
-test("keys that are all free are had by the first try", async (t) => {
+test("the first try acquires all keys if all are free", async (t) => {
   const fleet = new Fleet();
   const locks = fleet.process().locks(["b", "a", "c"]);
   t.true(await locks.acquire());
@@ -199,7 +199,7 @@ test("keys that are all free are had by the first try", async (t) => {
   t.is(locks.remaining(), 0);
 });
 
-test("the signal of what is not held has aborted, and says why", async (t) => {
+test("the signal of a released multi-key lock is aborted and says why", async (t) => {
   const locks = new Fleet().process().locks(["a", "b"]);
   t.true(await locks.acquire());
   await locks.release();
@@ -207,7 +207,7 @@ test("the signal of what is not held has aborted, and says why", async (t) => {
   t.regex(String(locks.signal.reason), /a b are not held: they were released/);
 });
 
-test("what is asked for at the same time is one try, and what is over is not tried again", async (t) => {
+test("concurrent acquire() calls share one try, and a released multi-key lock rejects new ones", async (t) => {
   const fleet = new Fleet();
   const locks = fleet.process().locks(["a", "b"]);
   t.is(locks.acquire(), locks.acquire());
@@ -221,7 +221,7 @@ test("what is asked for at the same time is one try, and what is over is not tri
   await t.throwsAsync(locks.retryCheck(), { instanceOf: LockLostError });
 });
 
-test("the loss of one alone is told in its own words", async (t) => {
+test("the loss of a single key is reported without an AggregateError", async (t) => {
   const fleet = new Fleet();
   const locks = await enter(fleet.process(), ["a", "b"]);
   await fleet.takeAway("b");
@@ -230,7 +230,7 @@ test("the loss of one alone is told in its own words", async (t) => {
   t.false(error.cause instanceof AggregateError);
 });
 
-test("the body's own error is not followed by what was lost meanwhile", async (t) => {
+test("release() reports no loss after the body has failed with its own error", async (t) => {
   const fleet = new Fleet();
   const locks = await enter(fleet.process(), ["a", "b"]);
   await fleet.takeAway("b");
@@ -240,7 +240,7 @@ test("the body's own error is not followed by what was lost meanwhile", async (t
   t.true(await fleet.isFree("a"));
 });
 
-test("none is extended where not all are held", async (t) => {
+test("extend() extends no key if not all keys are held", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   await fleet.foreignHolder("b", 5_000);
@@ -253,7 +253,7 @@ test("none is extended where not all are held", async (t) => {
   t.true(one.isIdle);
 });
 
-test("one that goes while the others are extended fails the extension", async (t) => {
+test("extend() fails if one key is released while the others are extended", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   const locks = await enter(one, ["a", "b"]);
@@ -278,13 +278,13 @@ for (const options of [
   { watchdog: false, lockTime: "500ms" },
   { holdAtMost: "600ms", lockTime: "500ms" },
 ] as const) {
-  test(`keys that wait for the last one are kept, and then each has its whole time (${Object.keys(options)[0]})`, async (t) => {
+  test(`keys are renewed during the wait, and each has its full lock time in the body (${Object.keys(options)[0]})`, async (t) => {
     const fleet = new Fleet();
     const one = fleet.process();
     await fleet.foreignHolder("b", 1_500);
     const entering = enter(one, ["a", "b", "c"], options);
     await fleet.clock.advance(1_400);
-    t.false(await fleet.isFree("a"), "it is renewed while it waits for the others");
+    t.false(await fleet.isFree("a"), "a is renewed while the caller waits for b");
     await fleet.clock.advance(150);
     const locks = await entering;
     const renewals = fleet.store.renewals;
@@ -292,7 +292,7 @@ for (const options of [
     await fleet.clock.advance(400);
     t.true(locks.remaining() > 0);
     await fleet.clock.advance(250);
-    t.is(locks.remaining(), 0, "its options count for the body");
+    t.is(locks.remaining(), 0, "the caller's options apply to the body");
     if ("watchdog" in options) t.is(fleet.store.renewals, renewals);
     await t.throwsAsync(locks.release(), { instanceOf: LockLostError });
     t.true(one.isIdle);
@@ -300,7 +300,7 @@ for (const options of [
   });
 }
 
-test("keys that are all granted by one try are not renewed for the body", async (t) => {
+test("keys that one try acquires are not renewed before the body", async (t) => {
   const fleet = new Fleet();
   const locks = await enter(fleet.process(), ["a", "b"], { watchdog: false });
   t.is(fleet.store.renewals, 0);
@@ -308,7 +308,7 @@ test("keys that are all granted by one try are not renewed for the body", async 
 });
 
 for (const lost of ["a", "b"]) {
-  test(`where ${lost} is lost while d is waited for, it and those behind it are acquired anew, in their order`, async (t) => {
+  test(`a caller that loses ${lost} while it waits for d reacquires it and the later keys in order`, async (t) => {
     const fleet = new Fleet();
     const one = fleet.process();
     await fleet.foreignHolder("d", 60_000);
@@ -330,7 +330,7 @@ for (const lost of ["a", "b"]) {
   });
 }
 
-test("the budget ends in time while the store does not answer the release of one that is lost", async (t) => {
+test("a wait times out on time even if the release of a lost key is unanswered", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   await fleet.foreignHolder("b", 60_000);
@@ -344,7 +344,7 @@ test("the budget ends in time while the store does not answer the release of one
   await entering;
 });
 
-test("a process that was suspended while it waited pauses before each look, as long as no renewal is answered", async (t) => {
+test("a waiter in a resumed process pauses between its checks while no renewal is answered", async (t) => {
   const clock = new SuspendableClock();
   const fleet = new Fleet(clock);
   const one = fleet.process();
@@ -362,7 +362,7 @@ test("a process that was suspended while it waited pauses before each look, as l
   t.true(one.isIdle);
 });
 
-test("one that is lost just before all are held lets no body in", async (t) => {
+test("the body does not run if a key is lost just before all are held", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   await fleet.foreignHolder("b", 60_000);
@@ -381,18 +381,19 @@ test("one that is lost just before all are held lets no body in", async (t) => {
   t.true(one.isIdle);
 });
 
-test("while the store does not answer the last renewal, it is asked again within the budget", async (t) => {
+test("an unanswered last renewal is retried within the wait budget", async (t) => {
   for (const retryTimes of [10, 1]) {
     const fleet = new Fleet();
     const one = fleet.process();
     await fleet.foreignHolder("b", 500);
     fleet.store.onRenew = lostOnTheWay;
     const entering = enter(one, ["a", "b"], { retryTimes, waitTime: "1s" });
-    const told = retryTimes === 1 ? t.throwsAsync(entering, { instanceOf: LockUnreachableError }) : entering;
+    const outcome =
+      retryTimes === 1 ? t.throwsAsync(entering, { instanceOf: LockUnreachableError }) : entering;
     await fleet.clock.advance(3_500);
     fleet.store.onRenew = (send) => send();
     await fleet.clock.advance(2_000);
-    await told;
+    await outcome;
     if (retryTimes === 10) await (await entering).release();
     await fleet.clock.advance(1_000);
     t.true((await fleet.isFree("a")) && (await fleet.isFree("b")));
@@ -400,7 +401,7 @@ test("while the store does not answer the last renewal, it is asked again within
   }
 });
 
-test("all are asked for in one command, and given back in one", async (t) => {
+test("all keys are acquired in one command and released in one", async (t) => {
   const fleet = new Fleet();
   const sizes: string[] = [];
   const store = batching(fleet.memory);
@@ -422,7 +423,7 @@ test("all are asked for in one command, and given back in one", async (t) => {
   t.deepEqual(sizes, ["take 3", "drop 3"]);
 });
 
-test("keys that the context holds are entered again", async (t) => {
+test("a nested reentrant call enters the keys that its context holds", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   const outer = await enter(one, ["a", "b"], { reentrant: true });
@@ -434,7 +435,7 @@ test("keys that the context holds are entered again", async (t) => {
   t.true(one.isIdle);
 });
 
-test("a shutdown waits for who has all of them", async (t) => {
+test("a shutdown waits for a caller that holds all its keys", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   const locks = await enter(one, ["a", "b"]);
@@ -450,7 +451,7 @@ test("a shutdown waits for who has all of them", async (t) => {
   await drained;
 });
 
-test("a wait budget holds also where the store does not answer", async (t) => {
+test("a wait budget applies even if the store does not answer", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process({ commandTimeout: "5s" });
   fleet.store.onTake = lostOnTheWay;
@@ -461,7 +462,7 @@ test("a wait budget holds also where the store does not answer", async (t) => {
   await entering;
 });
 
-test("a wait budget holds also if the store stops answering while some of the keys are held", async (t) => {
+test("a wait budget applies even if the store stops answering while some of the keys are held", async (t) => {
   for (const silence of ["onDrop", "onRenew"] as const) {
     const fleet = new Fleet();
     const one = fleet.process({ commandTimeout: "5s" });
@@ -479,7 +480,7 @@ test("a wait budget holds also if the store stops answering while some of the ke
   }
 });
 
-test("a shutdown does not wait for who waits for others of its keys, and tells it of no loss", async (t) => {
+test("a shutdown rejects a caller that still waits for a key, without delay or a loss", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   await fleet.foreignHolder("b", 60_000);
@@ -500,7 +501,7 @@ test("a shutdown does not wait for who waits for others of its keys, and tells i
   t.deepEqual(fleet.warnings, []);
 });
 
-test("a release in the middle of a try keeps nothing", async (t) => {
+test("a release during a try leaves no key held", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
   await fleet.foreignHolder("b", 60_000);

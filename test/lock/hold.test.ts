@@ -9,7 +9,7 @@ import { connectionRefused, lostOnTheWay, replyLate, replyLost } from "../suppor
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("the watchdog renews at a third of the lock time, as long as the body takes", async (t) => {
+test("the watchdog renews after each third of the lock time while the body runs", async (t) => {
   const fleet = new Fleet();
   const { body, running, end } = job();
   const holder = fleet.process().call(KEY, { lockTime: "30s" }, body);
@@ -25,7 +25,7 @@ test("the watchdog renews at a third of the lock time, as long as the body takes
   t.is(await holder, "done");
 });
 
-test("after the release the watchdog is gone for good", async (t) => {
+test("the watchdog stops at the release", async (t) => {
   const fleet = new Fleet();
   await fleet.process().call(KEY, {}, idle);
   t.is(fleet.clock.pendingTimers, 0);
@@ -33,7 +33,7 @@ test("after the release the watchdog is gone for good", async (t) => {
   t.is(fleet.store.renewals, 0);
 });
 
-test("a renewal that is under way at the release changes nothing any more", async (t) => {
+test("a renewal that is in flight at the release has no effect", async (t) => {
   const fleet = new Fleet();
   const { body, running, end } = job();
   const arrival = deferred();
@@ -53,7 +53,7 @@ test("a renewal that is under way at the release changes nothing any more", asyn
   t.deepEqual(fleet.warnings, []);
 });
 
-test("a renewal without a reply is tried again soon, and the lock is kept", async (t) => {
+test("an unanswered renewal is retried soon, and the lock is kept", async (t) => {
   const fleet = new Fleet();
   const { body, running, end } = job();
   fleet.store.onRenew = lostOnTheWay;
@@ -67,7 +67,7 @@ test("a renewal without a reply is tried again soon, and the lock is kept", asyn
   t.deepEqual(fleet.warnings, []);
 });
 
-test("without the watchdog the lock runs out, and the release says so", async (t) => {
+test("a lock without the watchdog expires, and its release reports the loss", async (t) => {
   const fleet = new Fleet();
   const { body, running, end } = job();
   const holder = t.throwsAsync(fleet.process().call(KEY, { watchdog: false, lockTime: "20s" }, body), {
@@ -82,7 +82,7 @@ test("without the watchdog the lock runs out, and the release says so", async (t
   await holder;
 });
 
-test("with autoUnlock off, the key is left to expire", async (t) => {
+test("autoUnlock=false leaves the key to expire", async (t) => {
   const fleet = new Fleet();
   t.is(await fleet.process().call(KEY, { autoUnlock: false, lockTime: "20s" }, idle), "done");
   t.is(fleet.store.releases, 0);
@@ -93,7 +93,7 @@ test("with autoUnlock off, the key is left to expire", async (t) => {
   t.true(await fleet.isFree(KEY));
 });
 
-test("with autoUnlock off, a local waiter waits for the key and not only for the body", async (t) => {
+test("autoUnlock=false makes a local waiter wait for the key, not only for the body", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const startedAt = fleet.clock.now();
@@ -103,7 +103,7 @@ test("with autoUnlock off, a local waiter waits for the key and not only for the
   t.is(await waiter, startedAt + 2 * SECOND);
 });
 
-test("the holder is sure of the lock for less than its time to live, and counts from before the send", async (t) => {
+test("remaining() is less than the lock time and counts from before the command was sent", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = async (send) => {
     await passes(fleet.clock, 300);
@@ -116,7 +116,7 @@ test("the holder is sure of the lock for less than its time to live, and counts 
   t.true(ms !== undefined && ms > 10_000 * 0.98 - 300, `${ms} ms`);
 });
 
-test("a grant whose reply took the whole lock time is no grant", async (t) => {
+test("a grant whose reply took the whole lock time does not count", async (t) => {
   const fleet = new Fleet();
   let slow = true;
   fleet.store.onTake = async (send) => {
@@ -135,7 +135,7 @@ test("a grant whose reply took the whole lock time is no grant", async (t) => {
   t.true(await fleet.isFree(KEY));
 });
 
-test("no release is on its way to the store when the same request asks again", async (t) => {
+test("a slow release of a grant that does not count cannot end the lock of the next try", async (t) => {
   const fleet = new Fleet();
   let slow = true;
   fleet.store.onTake = async (send) => {
@@ -160,7 +160,7 @@ test("no release is on its way to the store when the same request asks again", a
   t.is(await call, "done");
 });
 
-test("a process that stood still for longer than its lock knows at once that it lost it", async (t) => {
+test("a process that was frozen for longer than its lock time sees the loss immediately", async (t) => {
   const fleet = new Fleet();
   await fleet
     .process()
@@ -179,11 +179,11 @@ test("a process that stood still for longer than its lock knows at once that it 
     .catch(() => {});
 });
 
-for (const [told, taken] of [
+for (const [lossReason, taken] of [
   ["its key disappeared early: it was deleted, evicted, or lost with the data of the store", false],
   ["somebody else holds it", true],
 ] as const) {
-  test(`a lock that is gone because ${told} is told by signal, assertHeld and release`, async (t) => {
+  test(`signal, assertHeld, and release report a loss: ${lossReason}`, async (t) => {
     const fleet = new Fleet();
     const aborted = deferred<unknown>();
     const holder = fleet.process().call(KEY, {}, async (lock) => {
@@ -192,20 +192,20 @@ for (const [told, taken] of [
       if (taken) await fleet.foreignHolder(KEY, 60 * SECOND);
       const reason = await aborted.promise;
       t.true(reason instanceof LockLostError);
-      t.is((reason as Error).message, `LOCK_payOrder_1 is no longer held: ${told}`);
-      t.throws(() => lock.assertHeld(), { instanceOf: LockLostError, message: new RegExp(told) });
+      t.is((reason as Error).message, `LOCK_payOrder_1 is no longer held: ${lossReason}`);
+      t.throws(() => lock.assertHeld(), { instanceOf: LockLostError, message: new RegExp(lossReason) });
       t.is(lock.remaining(), 0);
       t.true(lock.signal.aborted);
     });
-    const outcome = t.throwsAsync(holder, { instanceOf: LockLostError, message: new RegExp(told) });
+    const outcome = t.throwsAsync(holder, { instanceOf: LockLostError, message: new RegExp(lossReason) });
     await fleet.clock.advance(10 * SECOND);
     await outcome;
     t.is(fleet.clock.pendingTimers, 0);
-    t.regex(fleet.warnings.join("\n"), new RegExp(`lost the lock: ${told}`));
+    t.regex(fleet.warnings.join("\n"), new RegExp(`lost the lock: ${lossReason}`));
   });
 }
 
-test("while no renewal gets through, the signal aborts at the deadline and not later", async (t) => {
+test("the signal aborts at the deadline if no renewal gets through", async (t) => {
   const fleet = new Fleet();
   fleet.store.onRenew = lostOnTheWay;
   const startedAt = fleet.clock.now();
@@ -221,7 +221,7 @@ test("while no renewal gets through, the signal aborts at the deadline and not l
   t.true(((await holder) ?? 0) >= startedAt + 9.8 * SECOND);
 });
 
-test("without the watchdog, too, the signal aborts at the deadline", async (t) => {
+test("the signal aborts at the deadline without the watchdog", async (t) => {
   const fleet = new Fleet();
   const aborted = deferred();
   const holder = fleet.process().call(KEY, { lockTime: "10s", watchdog: false }, async (lock) => {
@@ -235,20 +235,20 @@ test("without the watchdog, too, the signal aborts at the deadline", async (t) =
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a signal that was asked for leaves no timer behind", async (t) => {
+test("a signal that was read leaves no timer behind", async (t) => {
   const fleet = new Fleet();
   await fleet.process().call(KEY, { watchdog: false }, (lock) => t.false(lock.signal.aborted));
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a signal that is first asked for after the end is aborted", async (t) => {
+test("a signal that is first read after the release is already aborted", async (t) => {
   const fleet = new Fleet();
   const lock = await fleet.process().call(KEY, {}, (held) => held);
   t.true(lock?.signal.aborted);
   t.throws(() => lock?.assertHeld(), { message: "LOCK_payOrder_1 is not held: it was released" });
 });
 
-test("with fencing the holder has a token, which rises with each holder", async (t) => {
+test("fencing gives each holder a different token, and a lock without fencing has none", async (t) => {
   const fleet = new Fleet();
   const tokens: (number | undefined)[] = [];
   for (let n = 0; n < 3; n += 1) {
@@ -259,7 +259,7 @@ test("with fencing the holder has a token, which rises with each holder", async 
   await fleet.process().call(KEY, {}, (lock) => t.is(lock.fencingToken, undefined));
 });
 
-test("a reply that took most of the lock time leaves time for the first renewal", async (t) => {
+test("a reply that took most of the lock time leaves enough time for the first renewal", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = async (send) => {
     const reply = await send();
@@ -278,7 +278,7 @@ test("a reply that took most of the lock time leaves time for the first renewal"
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("storeValue is what the key holds while the lock is held, and nothing before and after", async (t) => {
+test("storeValue is the value of the key while the lock is held, and undefined before and after", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY);
   t.is(lock.storeValue, undefined);
@@ -289,17 +289,17 @@ test("storeValue is what the key holds while the lock is held, and nothing befor
   t.is(lock.storeValue, undefined);
 });
 
-test("a renewal that is denied is told of in the loss, with its cause, and once in the log", async (t) => {
+test("a denied renewal is the cause of the reported loss and is logged once", async (t) => {
   const fleet = new Fleet();
   const denied = new LockMisconfiguredError(
     "NOPERM this user has no permissions to run the 'pexpire' command",
   );
   fleet.store.onRenew = () => Promise.resolve([denied]);
   const { body, running, end } = job();
-  const told = deferred<unknown>();
+  const lossReason = deferred<unknown>();
   const holder = t.throwsAsync(
     fleet.process().call(KEY, { lockTime: "10s" }, (lock) => {
-      lock.signal.addEventListener("abort", () => told.resolve(lock.signal.reason));
+      lock.signal.addEventListener("abort", () => lossReason.resolve(lock.signal.reason));
       return body();
     }),
     {
@@ -312,11 +312,11 @@ test("a renewal that is denied is told of in the loss, with its cause, and once 
   await fleet.clock.advance(10 * SECOND);
   end();
   t.is((await holder)?.cause, denied);
-  t.like(await told.promise, { cause: denied });
+  t.like(await lossReason.promise, { cause: denied });
   t.is(fleet.warnings.filter((line) => line.includes("NOPERM")).length, 1, fleet.warnings.join("\n"));
 });
 
-test("renewals that cannot be sent are told of in the loss, with the connection's error, and once in the log", async (t) => {
+test("the connection error of failed renewals is the cause of the reported loss and is logged once", async (t) => {
   const fleet = new Fleet();
   fleet.store.onRenew = connectionRefused;
   const { body, running, end } = job();
@@ -334,7 +334,7 @@ test("renewals that cannot be sent are told of in the loss, with the connection'
   t.is(fleet.warnings.filter((line) => line.includes("ECONNREFUSED")).length, 1, fleet.warnings.join("\n"));
 });
 
-test("a late renewal never shortens what is had", async (t) => {
+test("a late renewal never shortens the lock", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY, { lockTime: "30s" });
   t.true(await lock.acquire());
@@ -343,7 +343,7 @@ test("a late renewal never shortens what is had", async (t) => {
     await arrival.promise;
     return await send();
   };
-  await fleet.clock.advance(11 * SECOND); // It was sent a second ago, and counts as without reply.
+  await fleet.clock.advance(11 * SECOND); // The renewal was sent a second ago and counts as unanswered.
   fleet.store.onRenew = (send) => send();
   await fleet.clock.advance(SECOND);
   t.is(fleet.store.renewals, 2);
@@ -357,7 +357,7 @@ test("a late renewal never shortens what is had", async (t) => {
   await lock.release();
 });
 
-test("a lock that is extended is held for so long without a watchdog, and free when that is over", async (t) => {
+test("an extended lock without the watchdog is held for the extension and then expires", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY, { lockTime: "2s", watchdog: false });
   t.true(await lock.acquire());
@@ -377,7 +377,7 @@ test("a lock that is extended is held for so long without a watchdog, and free w
   await lock.release().catch(() => {});
 });
 
-test("an extension shortens nothing, and the watchdog goes on as ever", async (t) => {
+test("an extension never shortens the lock, and the watchdog keeps renewing", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY, { lockTime: "30s" });
   t.true(await lock.acquire());
@@ -390,7 +390,7 @@ test("an extension shortens nothing, and the watchdog goes on as ever", async (t
   t.true(await fleet.isFree(KEY));
 });
 
-test("an extension is believed only where the store has said so", async (t) => {
+test("an extension counts only if the store confirms it", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY, { lockTime: "2s", watchdog: false });
   t.true(await lock.acquire());
@@ -401,10 +401,10 @@ test("an extension is believed only where the store has said so", async (t) => {
   t.true(lock.remaining() <= SECOND);
   fleet.store.onRenew = (send) => send();
   await lock.release();
-  t.true(await fleet.isFree(KEY), "what was asked for, and not believed, is given back, too");
+  t.true(await fleet.isFree(KEY), "the unconfirmed extension is released, too");
 });
 
-test("an extension of a lock that somebody else has by now tells that it is lost", async (t) => {
+test("extend() reports the loss if another caller holds the key", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY);
   t.true(await lock.acquire());
@@ -416,7 +416,7 @@ test("an extension of a lock that somebody else has by now tells that it is lost
   await t.throwsAsync(lock.release(), { instanceOf: LockLostError });
 });
 
-test("an extension that the release overtakes brings nothing back", async (t) => {
+test("an extension that arrives after the release does not restore the lock", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY);
   t.true(await lock.acquire());
@@ -433,7 +433,7 @@ test("an extension that the release overtakes brings nothing back", async (t) =>
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("what was extended for one is not handed on: the next has the lock on its own terms", async (t) => {
+test("a hand-off does not pass on an extension, and the next holder gets its own lock time", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const lock = process.lock(KEY, { lockTime: "2s" });
@@ -450,7 +450,7 @@ test("what was extended for one is not handed on: the next has the lock on its o
   t.is(await next, "done");
 });
 
-test("nor is it where the extension is under way as the lock is released", async (t) => {
+test("a hand-off does not pass on an extension that is in flight at the release", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const lock = process.lock(KEY, { lockTime: "1s" });
@@ -469,13 +469,13 @@ test("nor is it where the extension is under way as the lock is released", async
   t.is(holder?.value, next.storeValue);
   t.true(
     (holder?.leftMs ?? Infinity) <= SECOND,
-    "were the process killed now, its key would be free in time",
+    "the key would expire in time if the process were killed now",
   );
   await next.release();
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an extension of no duration is refused before anything is sent", async (t) => {
+test("extend() rejects an invalid duration and sends nothing", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY);
   t.true(await lock.acquire());
@@ -486,7 +486,7 @@ test("an extension of no duration is refused before anything is sent", async (t)
   await lock.release();
 });
 
-test("an extension that the store refuses for good tells why", async (t) => {
+test("extend() throws the store's permanent error and keeps the lock", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY);
   t.true(await lock.acquire());

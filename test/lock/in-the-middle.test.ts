@@ -3,10 +3,10 @@ import { Fleet } from "../support/fleet";
 import { idle, job } from "../support/jobs";
 import { inTheMiddleOf } from "../support/in-the-middle-of";
 
-// Code of the application that runs in the middle of what the runtime does. The channels are the process's own: each test
-// has a key of its own.
+// Application code that runs in the middle of a runtime operation, in an event listener. All tests in the process share the
+// channels, so each test has its own key.
 
-test("whose wait is aborted while the lock is handed on to it has the lock, and gives it back", async (t) => {
+test("a waiter that is aborted during its hand-off gets the lock and releases it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const key = "LOCK_middle_1";
@@ -29,7 +29,7 @@ test("whose wait is aborted while the lock is handed on to it has the lock, and 
   await fleet.leftNothing(t, key, process);
 });
 
-test("whose wait is aborted while it is granted a free lock has it, and gives it back", async (t) => {
+test("a caller that is aborted while it is granted a free lock gets the lock and releases it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const key = "LOCK_middle_2";
@@ -40,7 +40,7 @@ test("whose wait is aborted while it is granted a free lock has it, and gives it
   await fleet.leftNothing(t, key, process);
 });
 
-test("to whom the holder gives way as soon as it asks holds the lock, whatever becomes of its signal", async (t) => {
+test("a caller keeps a lock that was released in its acquire event, even if its signal aborts", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const key = "LOCK_middle_3";
@@ -59,7 +59,7 @@ test("to whom the holder gives way as soon as it asks holds the lock, whatever b
   await fleet.leftNothing(t, key, process);
 });
 
-test("to whom the holder gives way before it has ever tried does not wait", async (t) => {
+test("a first retryCheck() does not wait for a lock that is released in its acquire event", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const key = "LOCK_middle_4";
@@ -73,7 +73,7 @@ test("to whom the holder gives way before it has ever tried does not wait", asyn
   await fleet.leftNothing(t, key, process);
 });
 
-test("one that is released while it is handed the lock is not handed it once more by itself", async (t) => {
+test("a waiter that is released during its hand-off does not hand the lock to itself", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const key = "LOCK_middle_5";
@@ -89,7 +89,7 @@ test("one that is released while it is handed the lock is not handed it once mor
   await fleet.leftNothing(t, key, process);
 });
 
-test("one that is released while it is granted a free lock gives it back", async (t) => {
+test("a lock that is released in its own grant event leaves the key free", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const key = "LOCK_middle_6";

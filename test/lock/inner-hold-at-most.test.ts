@@ -45,7 +45,7 @@ test("an inner body loses the lock at its own holdAtMost, and the outer body kee
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("the signal of an inner body aborts at the end of its own holdAtMost, by a timer", async (t) => {
+test("a timer aborts the signal of an inner body at the end of its own holdAtMost", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const abortedAt = deferred<number>();
@@ -63,7 +63,7 @@ test("the signal of an inner body aborts at the end of its own holdAtMost, by a 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an inner body that stops in time loses nothing, and its timer goes", async (t) => {
+test("an inner body that ends in time loses nothing and leaves no timer", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, OUTER, async (around) => {
@@ -77,7 +77,7 @@ test("an inner body that stops in time loses nothing, and its timer goes", async
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("the error of an inner body wins over the loss at its holdAtMost, which is logged", async (t) => {
+test("the error of an inner body wins over the loss at its holdAtMost, and the loss is logged", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const outer = process.call(KEY, OUTER, async () => {
@@ -94,7 +94,7 @@ test("the error of an inner body wins over the loss at its holdAtMost, which is 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an inner body reports the loss at its holdAtMost also when no timer has run", async (t) => {
+test("an inner body reports the loss at its holdAtMost even if no timer has run", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, { ...OUTER, lockTime: "60s" }, async (around) => {
@@ -110,7 +110,7 @@ test("an inner body reports the loss at its holdAtMost also when no timer has ru
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an inner body that hangs after the outer body has left does not keep the lock beyond its holdAtMost", async (t) => {
+test("an inner body that hangs after the outer body ended does not keep the lock beyond its holdAtMost", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const hanging = job();
@@ -133,13 +133,13 @@ test("an inner body that hangs after the outer body has left does not keep the l
   t.is(innerLock?.storeValue, undefined);
   hanging.end();
   await t.throwsAsync(inner, LOST);
-  t.false(await fleet.isFree(KEY), "the late end of the inner body takes nothing from the next holder");
+  t.false(await fleet.isFree(KEY), "the late end of the inner body does not release the next holder's lock");
   next.end();
   await waiting;
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("the last inner body gives the lock back and reports its loss when no timer has run", async (t) => {
+test("the last inner body releases the lock and reports its loss even if no timer has run", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const hanging = job();
@@ -156,7 +156,7 @@ test("the last inner body gives the lock back and reports its loss when no timer
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an inner body with its own holdAtMost learns at once that the lock is lost for all", async (t) => {
+test("an inner body with its own holdAtMost learns of a deleted key at the next renewal", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const outer = process.call(KEY, { ...OUTER, onLost: "warn" }, async () => {
@@ -165,7 +165,7 @@ test("an inner body with its own holdAtMost learns at once that the lock is lost
       signal.addEventListener("abort", () => abortedAt.resolve(fleet.clock.now()));
       await fleet.takeAway(KEY);
       await passes(fleet.clock, 1_000);
-      t.is(await abortedAt.promise, 6_000, "when it is renewed");
+      t.is(await abortedAt.promise, 6_000, "at the next renewal");
       t.true(signal.aborted);
     });
     await t.throwsAsync(inner, { instanceOf: LockLostError, message: /its key disappeared early/ });
@@ -175,7 +175,7 @@ test("an inner body with its own holdAtMost learns at once that the lock is lost
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a body inside an inner body has the lock for as long as its own options say", async (t) => {
+test("a body inside an inner body is not bound by the holdAtMost around it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const outer = process.call(KEY, OUTER, () =>
@@ -208,7 +208,7 @@ test("an inner body does not extend the lock beyond its own holdAtMost", async (
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("inside a reentrant lock the holdAtMost of locks of several keys counts from when all are held", async (t) => {
+test("the holdAtMost of a nested multi-key lock counts from when all keys are held", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const other = "LOCK_account_2";
@@ -241,7 +241,7 @@ test("inside a reentrant lock the holdAtMost of locks of several keys counts fro
   await fleet.leftNothing(t, other, process);
 });
 
-test("a holdAtMost inside a lock costs nothing when the body fails to enter", async (t) => {
+test("an inner lock with holdAtMost that is released before it enters leaves nothing behind", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, OUTER, async () => {

@@ -5,7 +5,7 @@ import { Fleet } from "../support/fleet";
 const KEY = "LOCK_account_1";
 const BRIEF = { reentrant: true, lockTime: "3s" } as const;
 
-test("an inner body without the watchdog, too, has a lock that runs out where the outer one does without", async (t) => {
+test("a lock expires if neither its outer nor its inner body has a watchdog", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const outer = process.call(KEY, { ...BRIEF, watchdog: false }, () =>

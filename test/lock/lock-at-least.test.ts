@@ -8,7 +8,7 @@ const KEY = "LOCK_nightly";
 const SECOND = 1_000;
 const AT_LEAST = { lockTime: "30s", lockAtLeast: "10s" } as const;
 
-test("after a quick body nobody has the key before its least time is over: no other process, and not this one", async (t) => {
+test("neither this nor another process gets the key before lockAtLeast is over", async (t) => {
   const fleet = new Fleet();
   const [here, there] = [fleet.process(), fleet.process()];
   t.is(await here.call(KEY, AT_LEAST, () => "done"), "done");
@@ -21,7 +21,7 @@ test("after a quick body nobody has the key before its least time is over: no ot
   t.is(await there.call(KEY, skips, () => "later"), "later");
 });
 
-test("who waits for the key, here or elsewhere, has it as soon as its least time is over", async (t) => {
+test("a waiter in this or another process gets the key as soon as lockAtLeast is over", async (t) => {
   for (const isHere of [true, false]) {
     const fleet = new Fleet();
     const here = fleet.process();
@@ -46,7 +46,7 @@ test("who waits for the key, here or elsewhere, has it as soon as its least time
   }
 });
 
-test("a body that takes longer gives the key back as ever", async (t) => {
+test("a body that takes as long as lockAtLeast releases the key immediately", async (t) => {
   const fleet = new Fleet();
   const here = fleet.process();
   const first = here.call(KEY, AT_LEAST, () => passes(fleet.clock, 10 * SECOND));
@@ -59,7 +59,7 @@ test("a body that takes longer gives the key back as ever", async (t) => {
   t.true(await fleet.isFree(KEY));
 });
 
-test("a body that fails keeps the key as long", async (t) => {
+test("a body that fails keeps the key for lockAtLeast, too", async (t) => {
   const fleet = new Fleet();
   const failing = async (): Promise<never> => Promise.reject(new Error("boom"));
   await t.throwsAsync(fleet.process().call(KEY, AT_LEAST, failing), { message: "boom" });
@@ -67,7 +67,7 @@ test("a body that fails keeps the key as long", async (t) => {
   t.false(await fleet.isFree(KEY));
 });
 
-test("who gives up before it is let in keeps nothing", async (t) => {
+test("a caller that aborts before its body runs does not keep the key", async (t) => {
   const fleet = new Fleet();
   const arrival = deferred();
   fleet.store.onTake = async (send) => {
@@ -84,7 +84,7 @@ test("who gives up before it is let in keeps nothing", async (t) => {
   t.true(await fleet.isFree(KEY));
 });
 
-test("a closing whose reply is lost is sent again, for no longer", async (t) => {
+test("a release whose reply is lost is retried without keeping the key beyond lockAtLeast", async (t) => {
   const fleet = new Fleet();
   fleet.store.onDrop = () => new Promise(() => {});
   const called = fleet.process().call(KEY, AT_LEAST, idle);
@@ -103,7 +103,7 @@ test("a closing whose reply is lost is sent again, for no longer", async (t) => 
   t.true(await fleet.isFree(KEY));
 });
 
-test("a lock that is revoked at the end of its process keeps its key as long", async (t) => {
+test("a lock that is revoked at the end of its process keeps its key for lockAtLeast", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const lock = process.lock(KEY, AT_LEAST);
@@ -118,12 +118,12 @@ test("a lock that is revoked at the end of its process keeps its key as long", a
   await t.throwsAsync(lock.release(), { code: "LOCK_LOST" });
 });
 
-test("a late reply to the command that took the key does not free it before its least time is over", async (t) => {
+test("a late acquire reply does not free the key before lockAtLeast is over", async (t) => {
   const fleet = new Fleet();
   const here = fleet.process();
   const [late, closing] = [deferred(), deferred()];
   let takes = 0;
-  // The reply to the command that took the key comes after the body; the next command finds the hold.
+  // The reply to the first acquire arrives after the body. The next acquire finds the hold.
   fleet.store.onTake = async (send) => {
     takes += 1;
     const isFirst = takes === 1;
@@ -132,7 +132,7 @@ test("a late reply to the command that took the key does not free it before its 
     return reply;
   };
   const call = here.call(KEY, { ...AT_LEAST, retryTimes: 3 }, () => "done");
-  // The release is lost on its way, and sent again later.
+  // The release is delayed on its way and retried later.
   fleet.store.onDrop = async (send) => {
     await closing.promise;
     return await send();

@@ -5,7 +5,7 @@ import { connectionRefused } from "../support/tampered-store";
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("a logger that throws costs nobody the lock", async (t) => {
+test("a logger that throws does not affect the lock", async (t) => {
   const fleet = new Fleet();
   const complain = (): never => {
     throw new Error("disk full");
@@ -21,7 +21,7 @@ test("a logger that throws costs nobody the lock", async (t) => {
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("the time line is told to a logger that wants it", async (t) => {
+test("a logger with debug() receives the timeline of a lock", async (t) => {
   const fleet = new Fleet();
   const lines: string[] = [];
   const logger = { debug: (line: string) => void lines.push(line), warn: () => t.fail() };
@@ -36,7 +36,7 @@ test("the time line is told to a logger that wants it", async (t) => {
   ]);
 });
 
-test("the logger is told when somebody gives up", async (t) => {
+test("a logger with debug() receives a line when a waiter gives up", async (t) => {
   const fleet = new Fleet();
   const lines: string[] = [];
   const logger = { debug: (line: string) => void lines.push(line), warn: () => t.fail() };

@@ -8,7 +8,7 @@ import { connectionRefused, lostOnTheWay, replyLost } from "../support/tampered-
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("a lost reply to an acquire is not a lost lock: what the key holds is renewed, and only then believed", async (t) => {
+test("a lock whose acquire reply was lost counts only after its hold is found and renewed", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = replyLost;
   const { body, running, end } = job();
@@ -24,19 +24,23 @@ test("a lost reply to an acquire is not a lost lock: what the key holds is renew
   await fleet.clock.advance(1_100);
   await running;
   t.deepEqual(fleet.store.renewed, [1]);
-  t.not(fleet.store.asked[0]?.requestId, fleet.store.asked[1]?.requestId, "each command has one of its own");
+  t.not(
+    fleet.store.asked[0]?.requestId,
+    fleet.store.asked[1]?.requestId,
+    "each command has its own request ID",
+  );
   t.is(storeValue, fleet.store.asked[0]?.requestId);
   t.is(storeValue, await fleet.valueOf(KEY));
-  t.true(remainingMs <= 30_000 * 0.99, "it counts from the renewal");
+  t.true(remainingMs <= 30_000 * 0.99, "the lock time counts from the renewal");
   await fleet.clock.advance(remainingMs);
-  t.false(await fleet.isFree(KEY), "the store keeps it for longer than the holder is sure of it");
+  t.false(await fleet.isFree(KEY), "the store keeps the key for longer than the holder trusts it");
   end();
-  // The first command may be carried out once more: that the key is still ours does not prove that it always was.
+  // The first command may run once more, so finding our value in the key does not prove that we always held it.
   await t.throwsAsync(call, { instanceOf: LockLostError, message: /\(its deadline passed\)/ });
   t.true(await fleet.isForgotten(KEY));
 });
 
-test("what was found and cannot be renewed is not believed", async (t) => {
+test("a hold that is found but cannot be renewed does not count", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = replyLost;
   fleet.store.onRenew = connectionRefused;
@@ -52,7 +56,7 @@ test("what was found and cannot be renewed is not believed", async (t) => {
   await fleet.leftNothing(t, KEY);
 });
 
-test("what was found and is gone when it is renewed is asked for anew, and counts from then", async (t) => {
+test("a found hold that is gone at its renewal is acquired again and counts from then", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = replyLost;
   const held = fleet.process().call(KEY, { lockTime: "30s" }, (lock) => ({
@@ -62,7 +66,7 @@ test("what was found and is gone when it is renewed is asked for anew, and count
   await fleet.clock.settle();
   fleet.store.onTake = (send) => send();
   fleet.store.onRenew = async (send) => {
-    await fleet.takeAway(KEY); // Deleted between the reply that tells of it and the renewal.
+    await fleet.takeAway(KEY); // Deleted between the reply that found it and the renewal.
     return await send();
   };
   await fleet.clock.advance(1_100);
@@ -74,19 +78,19 @@ test("what was found and is gone when it is renewed is asked for anew, and count
   await fleet.leftNothing(t, KEY);
 });
 
-test("a try that comes to the store after a later one was refused is no grant of the later one", async (t) => {
+test("a try that reaches the store late does not count as a grant of a later try", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   const [arrival, withheld] = [deferred(), deferred<never>()];
   fleet.store.onTake = async (send) => {
     await arrival.promise;
-    await send(); // Granted: and the reply is lost.
+    await send(); // Granted, but the reply is lost.
     return await withheld.promise;
   };
   fleet.store.onPlace = async () => {
     const request = fleet.store.placed.at(-1);
-    if (request === undefined) throw new Error("Expected somebody to wait");
-    const reply = await fleet.memory.acquire(request, SECOND); // As a store asks for it that has no queue for the key.
+    if (request === undefined) throw new Error("Expected a waiter");
+    const reply = await fleet.memory.acquire(request, SECOND); // Like a store that has no queue for the key.
     return reply.acquired ? reply : { ...reply, freeInMs: undefined };
   };
   fleet.store.onRenew = async (send) => {
@@ -101,20 +105,24 @@ test("a try that comes to the store after a later one was refused is no grant of
     return await body();
   });
   await fleet.clock.advance(1_150);
-  t.is(fleet.store.placed.length, 1, "which was refused");
+  t.is(fleet.store.placed.length, 1, "the second try was refused");
   await fleet.foreignerLeaves(KEY);
   arrival.resolve();
   await fleet.clock.advance(SECOND);
-  t.is(fleet.store.placed.length, 2, "which finds what the first was granted almost a second ago");
+  t.is(
+    fleet.store.placed.length,
+    2,
+    "the third try finds the hold that the first was granted almost a second ago",
+  );
   await fleet.clock.advance(300);
   await running;
-  t.is(remainingMs, 10_000 * 0.99 - 2 - 300, "it counts from the renewal that found it");
+  t.is(remainingMs, 10_000 * 0.99 - 2 - 300, "the lock time counts from the renewal that found the hold");
   end();
   await call;
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a lost reply from before the last refusal does not shorten the lock that is had later", async (t) => {
+test("a lost reply from before the last refusal does not shorten a later lock", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 10 * SECOND);
   fleet.store.onTake = lostOnTheWay;
@@ -123,7 +131,7 @@ test("a lost reply from before the last refusal does not shorten the lock that i
   await fleet.clock.advance(SECOND);
   fleet.store.onTake = (send) => send(); // Refused: the foreigner holds the key.
   await fleet.clock.advance(8_900);
-  fleet.store.onTake = replyLost; // Granted, at 10 s, and nobody here knows.
+  fleet.store.onTake = replyLost; // Granted at 10 s, but the reply is lost.
   await fleet.clock.advance(500);
   fleet.store.onTake = (send) => send();
   await fleet.clock.advance(5 * SECOND);
@@ -131,7 +139,7 @@ test("a lost reply from before the last refusal does not shorten the lock that i
   t.true(inAfterMs >= 10 * SECOND && inAfterMs < 12 * SECOND, `${inAfterMs} ms`);
 });
 
-test("a grant that arrives after the waiter gave up is given back", async (t) => {
+test("a grant that arrives after the waiter gave up is released", async (t) => {
   const fleet = new Fleet();
   const arrival = deferred();
   fleet.store.onTake = async (send) => {
@@ -143,13 +151,13 @@ test("a grant that arrives after the waiter gave up is given back", async (t) =>
   });
   await fleet.clock.advance(SECOND);
   await call;
-  arrival.resolve(); // Only now the store hears of it.
+  arrival.resolve(); // The command reaches the store only now.
   await fleet.clock.settle();
   t.true(await fleet.isFree(KEY));
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a grant without a reply is given back when the waiter gives up", async (t) => {
+test("a grant whose reply is lost is released when the waiter gives up", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = replyLost;
   const call = t.throwsAsync(fleet.process().call(KEY, { retryTimes: 0 }, idle), {
@@ -161,7 +169,7 @@ test("a grant without a reply is given back when the waiter gives up", async (t)
   t.true(await fleet.isFree(KEY));
 });
 
-test("an unreachable store is told as such, within the wait budget", async (t) => {
+test("an unreachable store is reported within the wait budget", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = connectionRefused;
   fleet.store.onLeave = connectionRefused;
@@ -175,7 +183,7 @@ test("an unreachable store is told as such, within the wait budget", async (t) =
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a last try that is cut short does not hide why those before it had failed", async (t) => {
+test("a last try that is cut short does not hide the error of the earlier tries", async (t) => {
   const fleet = new Fleet();
   let tries = 0;
   fleet.store.onTake = () => ((tries += 1) < 10 ? connectionRefused() : lostOnTheWay());
@@ -190,7 +198,7 @@ test("a last try that is cut short does not hide why those before it had failed"
   t.is(tries, 10);
 });
 
-test("a store that never answers is given up shortly after the wait budget", async (t) => {
+test("a call to a store that never answers fails shortly after the wait budget", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = lostOnTheWay;
   fleet.store.onLeave = lostOnTheWay;
@@ -199,11 +207,11 @@ test("a store that never answers is given up shortly after the wait budget", asy
   });
   await fleet.clock.advance(2_200);
   await call;
-  await fleet.clock.advance(SECOND); // The place in the queue is given up in vain.
+  await fleet.clock.advance(SECOND); // The command that leaves the queue times out, too.
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a store that comes back within the wait budget serves the waiter", async (t) => {
+test("a waiter gets the lock if the store comes back within the wait budget", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = connectionRefused;
   const call = fleet.process().call(KEY, {}, idle);
@@ -213,7 +221,7 @@ test("a store that comes back within the wait budget serves the waiter", async (
   t.is(await call, "done");
 });
 
-test("an unreachable store is not taken for a busy lock: nothing is skipped, no own error is thrown", async (t) => {
+test("an unreachable store is not a busy lock: it triggers neither onFailure=skip nor the failure class", async (t) => {
   class OrderBusyError extends Error {}
   const fleet = new Fleet();
   fleet.store.onTake = connectionRefused;
@@ -227,7 +235,7 @@ test("an unreachable store is not taken for a busy lock: nothing is skipped, no 
   await Promise.all(outcomes);
 });
 
-test("those who stand in line behind the one that cannot reach the store learn that it is unreachable", async (t) => {
+test("local waiters behind a caller that cannot reach the store learn that it is unreachable", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onTake = connectionRefused;
@@ -240,7 +248,7 @@ test("those who stand in line behind the one that cannot reach the store learn t
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a store that rejects with nothing at all is unreachable, too", async (t) => {
+test("a store that rejects with undefined counts as unreachable", async (t) => {
   const fleet = new Fleet();
   // oxlint-disable-next-line typescript/prefer-promise-reject-errors, unicorn/no-useless-undefined -- Code out there does it.
   fleet.store.onTake = () => Promise.reject(undefined);
@@ -250,7 +258,7 @@ test("a store that rejects with nothing at all is unreachable, too", async (t) =
   });
 });
 
-test("a store that throws instead of rejecting is a store that fails", async (t) => {
+test("a store that throws instead of rejecting is handled like one that rejects", async (t) => {
   const fleet = new Fleet();
   const fail = (): never => {
     throw new Error("not a promise");
@@ -278,7 +286,7 @@ test("a store that throws instead of rejecting is a store that fails", async (t)
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a command that is answered by its deadline leaves no timer", async (t) => {
+test("a command that is answered in time leaves no timer", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock(KEY, { watchdog: false });
   await lock.acquire();
@@ -287,8 +295,8 @@ test("a command that is answered by its deadline leaves no timer", async (t) => 
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-for (const when of ["before it is looked for", "while it is looked for"]) {
-  test(`what was taken unheard, and is revoked ${when}, keeps nobody out for its lock time`, async (t) => {
+for (const when of ["before it is found", "while it is renewed"]) {
+  test(`an unanswered hold that is revoked ${when} does not block callers for its lock time`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process({ commandTimeout: "100ms" });
     const revoke = async (): Promise<void> => {
@@ -299,7 +307,7 @@ for (const when of ["before it is looked for", "while it is looked for"]) {
       fleet.store.onTake = (again) => again();
       return replyLost(send);
     };
-    if (when === "while it is looked for") {
+    if (when === "while it is renewed") {
       fleet.store.onRenew = async (send) => {
         await revoke();
         return await send();
@@ -310,7 +318,7 @@ for (const when of ["before it is looked for", "while it is looked for"]) {
       isServed = true;
     });
     await fleet.clock.advance(50);
-    if (when === "before it is looked for") await revoke();
+    if (when === "before it is found") await revoke();
     await fleet.clock.advance(1_500);
     t.true(isServed);
     await called;
@@ -318,7 +326,7 @@ for (const when of ["before it is looked for", "while it is looked for"]) {
   });
 }
 
-test("what was given back since it was revoked unheard is never believed, though its command is carried out once more", async (t) => {
+test("a hold that was revoked and released never counts, even if its command runs again", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "100ms" });
   let comesAgain = async (): Promise<void> => {};
@@ -337,7 +345,7 @@ test("what was given back since it was revoked unheard is never believed, though
   fleet.store.onDrop = async (send) => {
     const reply = await send();
     fleet.store.onDrop = (again) => again();
-    // Its place in the queue is over, too.
+    // Its ticket ends, too.
     for (const { ticket } of fleet.store.placed) await fleet.memory.dequeue(KEY, ticket, 1);
     await comesAgain();
     return reply;
@@ -350,7 +358,7 @@ test("what was given back since it was revoked unheard is never believed, though
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a next that is carried out twice, and whose lock is revoked between, is told as done, and keeps nobody out", async (t) => {
+test("a releaseAndEnqueue that runs twice with a revocation in between succeeds and blocks no caller", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -375,7 +383,7 @@ test("a next that is carried out twice, and whose lock is revoked between, is to
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a late second reply of a take whose lock is revoked keeps nobody out", async (t) => {
+test("a late reply to an acquire that ran again after its lock was revoked blocks no caller", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "1s" });
   let isServed = false;

@@ -1,7 +1,7 @@
 import test from "ava";
 import { onAbort } from "../../runtime/lock/on-abort";
 
-test("everybody who waits for one signal is called when it aborts, once", (t) => {
+test("every listener of a signal is called once when the signal aborts", (t) => {
   const controller = new AbortController();
   const called: string[] = [];
   for (const name of ["a", "b"]) onAbort(controller.signal, () => void called.push(name));
@@ -9,7 +9,7 @@ test("everybody who waits for one signal is called when it aborts, once", (t) =>
   t.deepEqual(called, ["a", "b"]);
 });
 
-test("who waits for a signal is called, also when another has ended its wait, even twice", (t) => {
+test("removing one listener, even twice, does not remove another", (t) => {
   const controller = new AbortController();
   const called: string[] = [];
   const wait = (name: string): (() => void) => onAbort(controller.signal, () => void called.push(name));
@@ -21,7 +21,7 @@ test("who waits for a signal is called, also when another has ended its wait, ev
   t.deepEqual(called, ["first"]);
 });
 
-test("an end that is called again does not end the wait of who came after all had gone", (t) => {
+test("a repeated removal does not remove a listener that was added after the last one was gone", (t) => {
   const controller = new AbortController();
   const called: string[] = [];
   const end = onAbort(controller.signal, () => void called.push("gone"));

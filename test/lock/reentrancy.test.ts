@@ -8,8 +8,8 @@ import { connectionRefused, replyLate, replyLost } from "../support/tampered-sto
 const KEY = "LOCK_account_1";
 const REENTRANT = { reentrant: true } as const;
 
-/** Whether a reentrant call that waits for nobody gets in. */
-async function isLetIn(process: FleetProcess, key = KEY): Promise<boolean> {
+/** Returns whether a reentrant call with no wait budget enters. */
+async function canEnter(process: FleetProcess, key = KEY): Promise<boolean> {
   try {
     await process.call(key, { ...REENTRANT, retryTimes: 0 }, () => {});
     return true;
@@ -19,7 +19,7 @@ async function isLetIn(process: FleetProcess, key = KEY): Promise<boolean> {
   }
 }
 
-test("a function that holds the key may call another one on the same key", async (t) => {
+test("a function that holds a key may call another function on the same key", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const b = (): Promise<string | undefined> => process.call(KEY, REENTRANT, () => "b");
@@ -40,7 +40,7 @@ test("a function may call itself on the same key", async (t) => {
   t.true(await fleet.isFree(KEY));
 });
 
-test("the inner lock is the outer one: its requestId in the store, its token, deadline and signal", async (t) => {
+test("an inner lock shares the fencing token, the deadline, and the signal of the outer lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, { ...REENTRANT, fencing: true }, (outer) =>
@@ -53,19 +53,19 @@ test("the inner lock is the outer one: its requestId in the store, its token, de
   );
 });
 
-test("the lock is kept between two inner calls, and given back once, at the end", async (t) => {
+test("a lock is held between inner calls and released once at the end", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, REENTRANT, async () => {
     for (let n = 0; n < 3; n += 1) {
-      t.true(await isLetIn(process));
+      t.true(await canEnter(process));
       t.false(await fleet.isFree(KEY));
     }
   });
   t.is(fleet.store.releases, 1);
 });
 
-test("an inner call that outlives the outer keeps the lock until its own end", async (t) => {
+test("an inner call that outlives the outer call keeps the lock until it ends", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -79,14 +79,14 @@ test("an inner call that outlives the outer keeps the lock until its own end", a
   t.is(fleet.store.releases, 0);
   t.false(await fleet.isFree(KEY));
   await fleet.clock.advance(60_000);
-  t.false(await fleet.isFree(KEY), "and it is renewed");
+  t.false(await fleet.isFree(KEY), "the lock is renewed");
   end.resolve();
   await inner;
   t.true(await fleet.isFree(KEY));
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("an outer body that releases early, twice, does not take the lock from the inner one", async (t) => {
+test("an outer body that releases early, even twice, does not release the lock of the inner body", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -105,7 +105,7 @@ test("an outer body that releases early, twice, does not take the lock from the 
   t.true(await fleet.isFree(KEY));
 });
 
-test("after its own release, the inner lock is not held, though the outer is", async (t) => {
+test("a released inner lock is not held, although the outer lock is", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, REENTRANT, async (outer) => {
@@ -116,7 +116,7 @@ test("after its own release, the inner lock is not held, though the outer is", a
   });
 });
 
-test("a concurrent caller beside the holder is not let in", async (t) => {
+test("a concurrent reentrant caller does not enter beside the holder", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const order: string[] = [];
@@ -130,7 +130,7 @@ test("a concurrent caller beside the holder is not let in", async (t) => {
   t.deepEqual(order, ["a in", "a out", "b in", "b out", "c in", "c out"]);
 });
 
-test("a caller that called and did not wait is not inside", async (t) => {
+test("a caller that does not await its locked call does not hold the lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [entered, end] = [deferred(), deferred()];
@@ -139,20 +139,20 @@ test("a caller that called and did not wait is not inside", async (t) => {
     await end.promise;
   });
   await entered.promise;
-  t.false(await isLetIn(process));
+  t.false(await canEnter(process));
   end.resolve();
   await called;
 });
 
-test("a task that strayed from the body is let in while the lock is held, and not after its release", async (t) => {
+test("a detached task of the body may enter while the lock is held, but not after its release", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [during, after] = [deferred(), deferred()];
   const stray = async (): Promise<boolean[]> => {
     await during.promise;
-    const first = await isLetIn(process);
+    const first = await canEnter(process);
     await after.promise;
-    return [first, await isLetIn(process)];
+    return [first, await canEnter(process)];
   };
   let strayed: Promise<boolean[]> | undefined;
   await process.call(KEY, REENTRANT, async () => {
@@ -165,41 +165,41 @@ test("a task that strayed from the body is let in while the lock is held, and no
   t.deepEqual(await strayed, [true, false]);
 });
 
-test("a task that strayed from the body is not let in while the release is under way", async (t) => {
+test("a detached task of the body may not enter while the release is in flight", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [sent, arrival] = [deferred(), deferred()];
   fleet.store.onDrop = async (send) => {
     const reply = await send();
-    await fleet.foreignHolder(KEY, 60_000); // Free for others, before the holder has the reply.
+    await fleet.foreignHolder(KEY, 60_000); // Another caller gets the key before the holder has the reply.
     sent.resolve();
     await arrival.promise;
     return reply;
   };
   let strayed: Promise<boolean> | undefined;
   const call = process.call(KEY, REENTRANT, () => {
-    strayed = sent.promise.then(() => isLetIn(process));
+    strayed = sent.promise.then(() => canEnter(process));
   });
   t.false(await Promise.race([sent.promise, call]).then(() => strayed));
   arrival.resolve();
   await call;
 });
 
-test("a lost lock lets nobody in again", async (t) => {
+test("a lost lock cannot be entered again", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const outcome = t.throwsAsync(
     process.call(KEY, { ...REENTRANT, watchdog: false, lockTime: "1s" }, async () => {
       fleet.clock.freeze(1_000); // No timer has run.
       await fleet.foreignHolder(KEY, 60_000);
-      t.false(await isLetIn(process));
+      t.false(await canEnter(process));
     }),
     { instanceOf: LockLostError },
   );
   await outcome;
 });
 
-test("a call that is not reentrant waits, also inside the lock", async (t) => {
+test("a non-reentrant call waits even inside the lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, REENTRANT, () =>
@@ -210,22 +210,22 @@ test("a call that is not reentrant waits, also inside the lock", async (t) => {
   );
 });
 
-test("a reentrant call inside a lock that is not reentrant waits, too", async (t) => {
+test("a reentrant call waits inside a non-reentrant lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  await process.call(KEY, {}, async () => t.false(await isLetIn(process)));
+  await process.call(KEY, {}, async () => t.false(await canEnter(process)));
 });
 
-test("other keys are locks of their own, in any order of nesting", async (t) => {
+test("nested locks on different keys are separate, and each can be entered again in any order", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, REENTRANT, () =>
     process.call("LOCK_account_2", REENTRANT, async () => {
       t.is(fleet.store.asked.length, 2);
-      t.true(await isLetIn(process));
-      t.true(await isLetIn(process, "LOCK_account_2"));
+      t.true(await canEnter(process));
+      t.true(await canEnter(process, "LOCK_account_2"));
       t.is(fleet.store.asked.length, 2);
-      t.true(await isLetIn(process, "LOCK_account_3"));
+      t.true(await canEnter(process, "LOCK_account_3"));
       t.is(fleet.store.asked.length, 3);
     }),
   );
@@ -234,13 +234,13 @@ test("other keys are locks of their own, in any order of nesting", async (t) => 
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("another configuration in the same async context is another world", async (t) => {
+test("another configuration in the same async context cannot enter the lock", async (t) => {
   const fleet = new Fleet();
   const [process, other] = [fleet.process(), fleet.process()];
-  await process.call(KEY, REENTRANT, async () => t.false(await isLetIn(other)));
+  await process.call(KEY, REENTRANT, async () => t.false(await canEnter(other)));
 });
 
-test("an inner body's error ends the inner call only", async (t) => {
+test("an inner body's error ends only the inner call", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, REENTRANT, async (outer) => {
@@ -253,7 +253,7 @@ test("an inner body's error ends the inner call only", async (t) => {
   t.true(await fleet.isFree(KEY));
 });
 
-test("acquire() twice enters once", async (t) => {
+test("repeated acquire() calls on an inner lock enter once", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, REENTRANT, async () => {
@@ -268,7 +268,7 @@ test("acquire() twice enters once", async (t) => {
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("one that is released before it is let in is not let in", async (t) => {
+test("an inner lock that is released before it enters does not enter", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, REENTRANT, async () => {
@@ -281,7 +281,7 @@ test("one that is released before it is let in is not let in", async (t) => {
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("one that cannot be had on its terms after the outer body has left gives the lock back", async (t) => {
+test("an inner call whose options cannot be applied after the outer body ended releases the lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onRenew = connectionRefused;
@@ -296,9 +296,9 @@ test("one that cannot be had on its terms after the outer body has left gives th
   await fleet.leftNothing(t, KEY, process);
 });
 
-// ---- the stricter contract of the two ------------------------------------------------------------------------
+// ---- stricter options of an inner body -----------------------------------------------------------------------
 
-test("an inner body that asks for a fencing token has one, which the outer one then has, too", async (t) => {
+test("an inner body that asks for a fencing token gets one, and the outer body sees it, too", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, REENTRANT, async (outer) => {
@@ -313,7 +313,7 @@ test("an inner body that asks for a fencing token has one, which the outer one t
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("the tokens rise also where an inner body drew one for a lock that had been handed on", async (t) => {
+test("tokens keep rising after an inner body draws one for a handed-off lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const tokens: number[] = [];
@@ -334,7 +334,7 @@ test("the tokens rise also where an inner body drew one for a lock that had been
   t.is(new Set(tokens).size, 3);
 });
 
-test("an inner body with a longer lock time has it from its beginning, and it is renewed by it", async (t) => {
+test("an inner body with a longer lock time extends the lock before it starts", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, { ...REENTRANT, lockTime: "3s" }, (outer) =>
@@ -344,13 +344,13 @@ test("an inner body with a longer lock time has it from its beginning, and it is
       fleet.store.onRenew = connectionRefused;
       await fleet.clock.advance(50_000);
       t.notThrows(() => inner.assertHeld());
-      t.false(await fleet.isFree(KEY), "the store has it for so long, too");
+      t.false(await fleet.isFree(KEY), "the store keeps the key this long, too");
     }),
   );
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an inner body with a shorter lock time takes nothing away, and nothing is sent for it", async (t) => {
+test("an inner body with a shorter lock time changes nothing and sends no command", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, { ...REENTRANT, lockTime: "60s" }, () =>
@@ -361,7 +361,7 @@ test("an inner body with a shorter lock time takes nothing away, and nothing is 
   t.is(fleet.store.commands, 2);
 });
 
-test("an inner body with the watchdog has the lock kept, though the outer one does without", async (t) => {
+test("the watchdog of an inner body keeps the lock of an outer body without one", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, { ...REENTRANT, watchdog: false, lockTime: "3s" }, () =>
@@ -374,7 +374,7 @@ test("an inner body with the watchdog has the lock kept, though the outer one do
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("everybody inside is told of a loss, each as it wants to be", async (t) => {
+test("each nested body learns of a loss according to its own onLost", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const warn = { ...REENTRANT, onLost: "warn" } as const;
@@ -401,7 +401,7 @@ test("everybody inside is told of a loss, each as it wants to be", async (t) => 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("where the outer body would let it pass, the inner one's loss is thrown to it all the same, by whoever leaves last", async (t) => {
+test("an inner body that ends last throws the loss even if the outer body uses onLost=warn", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -419,7 +419,7 @@ test("where the outer body would let it pass, the inner one's loss is thrown to 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an entry into a lock whose time is over is refused at once, and sends nothing", async (t) => {
+test("a reentrant call into an expired lock fails immediately and sends nothing", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const outer = process.call(KEY, { ...REENTRANT, lockTime: "10s" }, async () => {
@@ -437,7 +437,7 @@ test("an entry into a lock whose time is over is refused at once, and sends noth
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an entry on whose terms the store cannot be asked fails, and the outer body goes on", async (t) => {
+test("a reentrant call fails if the store is unreachable for its options, and the outer body continues", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onRenew = connectionRefused;
@@ -454,7 +454,7 @@ test("an entry on whose terms the store cannot be asked fails, and the outer bod
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an entry that finds the key in other hands is refused, and everybody inside is told", async (t) => {
+test("a reentrant call that finds another holder fails, and the outer body learns of the loss", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const outer = process.call(KEY, REENTRANT, async (lock) => {
@@ -470,7 +470,7 @@ test("an entry that finds the key in other hands is refused, and everybody insid
   await t.throwsAsync(outer, { instanceOf: LockLostError, message: /somebody else holds it/ });
 });
 
-test("a renewal that was sent before an entry made the lock longer, and is answered after it, does not shorten it", async (t) => {
+test("a late reply to an earlier renewal does not shorten a lock that a reentrant call has extended", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, { ...REENTRANT, lockTime: "30s" }, async (outer) => {
@@ -489,13 +489,13 @@ test("a renewal that was sent before an entry made the lock longer, and is answe
       t.is(outer.remaining(), inner.remaining());
       fleet.store.onRenew = connectionRefused;
       await fleet.clock.advance(59_000);
-      t.false(await fleet.isFree(KEY), "the store has it for so long, too");
+      t.false(await fleet.isFree(KEY), "the store keeps the key this long, too");
     });
   });
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("what an entry made longer, and nobody heard of, is given back for as long as the store may have it", async (t) => {
+test("a release is retried for as long as a reentrant call's unconfirmed extension may last", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const outer = process.call(KEY, { ...REENTRANT, lockTime: "300ms", watchdog: false }, async () => {
@@ -503,17 +503,17 @@ test("what an entry made longer, and nobody heard of, is given back for as long 
     fleet.store.onDrop = connectionRefused;
     await process.call(KEY, { ...REENTRANT, lockTime: "60s" }, () => t.fail());
   });
-  const told = t.throwsAsync(outer);
+  const outcome = t.throwsAsync(outer);
   await fleet.clock.advance(3_000);
-  await told;
-  t.false(await fleet.isFree(KEY), "the store has it for 60 s");
+  await outcome;
+  t.false(await fleet.isFree(KEY), "the store keeps the key for 60 s");
   fleet.store.onDrop = (send) => send();
   await fleet.clock.advance(1_000);
   t.true(await fleet.isFree(KEY));
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an abort while the lock is entered again on longer terms ends that entry at once", async (t) => {
+test("an abort while a reentrant call extends the lock ends that call immediately", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onRenew = async (send) => {
@@ -533,7 +533,7 @@ test("an abort while the lock is entered again on longer terms ends that entry a
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("what was asked for an entry that an abort ended asks nothing of who has the lock by then", async (t) => {
+test("the replicas option of an aborted reentrant call does not apply to the next holder", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const confirmed = deferred();
@@ -563,7 +563,7 @@ test("what was asked for an entry that an abort ended asks nothing of who has th
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("the tokens rise also where two inner bodies drew one at a time, whichever is heard first", async (t) => {
+test("tokens keep rising after two inner bodies draw one at the same time, in any order of replies", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const fenced = { ...REENTRANT, fencing: true } as const;
@@ -596,7 +596,7 @@ test("the tokens rise also where two inner bodies drew one at a time, whichever 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an entry with replicas rests on nothing that was asked of the master alone, and is answered later", async (t) => {
+test("a reentrant call with replicas does not count an earlier extension that only the master confirms", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const extended = deferred();
@@ -606,7 +606,7 @@ test("an entry with replicas rests on nothing that was asked of the master alone
     const extending = outer.extend("10m");
     fleet.store.onRenew = (send) => send();
     await process.call(KEY, { ...REENTRANT, lockTime, replicas: 1 }, async (inner) => {
-      fleet.store.onRenew = connectionRefused; // No replica is heard of.
+      fleet.store.onRenew = connectionRefused; // No replica confirms it.
       extended.resolve();
       await t.throwsAsync(extending, { instanceOf: LockUnreachableError });
       t.true(inner.remaining() <= 30_000, `${inner.remaining()} ms`);
@@ -615,7 +615,7 @@ test("an entry with replicas rests on nothing that was asked of the master alone
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("nor does it rest on a renewal that was under way when it asked", async (t) => {
+test("a reentrant call with replicas does not count a renewal that was in flight when it started", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const renewed = deferred();
@@ -625,7 +625,7 @@ test("nor does it rest on a renewal that was under way when it asked", async (t)
     const askedAt = fleet.clock.now();
     fleet.store.onRenew = replyLate(confirmed.promise);
     const inner = process.call(KEY, { ...REENTRANT, lockTime: "30s", replicas: 1 }, async (lock) => {
-      fleet.store.onRenew = connectionRefused; // No replica is heard of.
+      fleet.store.onRenew = connectionRefused; // No replica confirms it.
       renewed.resolve();
       await passes(fleet.clock, 100);
       return fleet.clock.now() + lock.remaining() - askedAt;
@@ -636,6 +636,6 @@ test("nor does it rest on a renewal that was under way when it asked", async (t)
     return await inner;
   });
   await fleet.clock.advance(11_000);
-  t.is(await call, 29_698, "what the replicas know of");
+  t.is(await call, 29_698, "only what the replicas have confirmed counts");
   await fleet.leftNothing(t, KEY, process);
 });

@@ -13,7 +13,7 @@ const KEY = "LOCK_payOrder_background";
 const SECOND = 1_000;
 const background = { release: "background" } as const;
 
-/** How the locks of the key end while `act` runs, by their releases' events. */
+/** Collects the outcomes of the key's release events while `act` runs. */
 async function endsOf(key: string, act: () => Promise<unknown>): Promise<Outcome[]> {
   const ends: Outcome[] = [];
   const listen = (message: unknown): void => {
@@ -29,7 +29,7 @@ async function endsOf(key: string, act: () => Promise<unknown>): Promise<Outcome
   return ends;
 }
 
-/** Whether it has settled when all is done that can be done now. */
+/** Returns whether the promise settles without time passing. */
 async function hasSettled(fleet: Fleet, promise: Promise<unknown>): Promise<boolean> {
   let isSettled = false;
   void promise.finally(() => (isSettled = true));
@@ -37,7 +37,7 @@ async function hasSettled(fleet: Fleet, promise: Promise<unknown>): Promise<bool
   return isSettled;
 }
 
-test("the caller does not wait for the store's reply, and the next one in the process does", async (t) => {
+test("the caller does not wait for the release reply, but the next local caller does", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const reply = deferred();
@@ -56,7 +56,7 @@ test("the caller does not wait for the store's reply, and the next one in the pr
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("one who hands the lock on inside the process does not wait for the next one's end", async (t) => {
+test("a holder that hands off the lock does not wait for the next body", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [first, second] = [job(), job()];
@@ -73,7 +73,7 @@ test("one who hands the lock on inside the process does not wait for the next on
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a loss that only the store knows of goes to the log and to the event of the release", async (t) => {
+test("a loss that only the store notices is logged and reported in the release event", async (t) => {
   const fleet = new Fleet();
   const key = "LOCK_payOrder_only_the_store";
   const ends = await endsOf(key, async () => {
@@ -91,7 +91,7 @@ test("a loss that only the store knows of goes to the log and to the event of th
   );
 });
 
-test("a loss that our own clock knows of is thrown", async (t) => {
+test("a loss that the local clock notices is thrown", async (t) => {
   const fleet = new Fleet();
   fleet.store.onDrop = connectionRefused;
   await t.throwsAsync(
@@ -100,9 +100,9 @@ test("a loss that our own clock knows of is thrown", async (t) => {
   );
 });
 
-test("where our own clock is not sure of the lock, the store's word is waited for", async (t) => {
+test("the caller waits for the release reply if its own deadline has passed", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onRenew = replyLost; // The store knows of the renewals, the holder does not.
+  fleet.store.onRenew = replyLost; // The store applies the renewals, but the holder gets no reply.
   const { body, running, end } = job();
   const holder = fleet.process().call(KEY, { ...background, lockTime: "10s" }, body);
   await running;
@@ -115,7 +115,7 @@ test("where our own clock is not sure of the lock, the store's word is waited fo
   t.is(await holder, "done");
 });
 
-test("a release that was not confirmed is warned of, and sent again", async (t) => {
+test("an unconfirmed release logs a warning and is sent again", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onDrop = replyLost;
@@ -130,7 +130,7 @@ test("a release that was not confirmed is warned of, and sent again", async (t) 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("no more releases are under way than openReleases says: one more is awaited", async (t) => {
+test("a release beyond the openReleases limit is awaited", async (t) => {
   const fleet = new Fleet();
   const reply = deferred();
   const process = fleet.process({ openReleases: 2 });
@@ -148,7 +148,7 @@ test("no more releases are under way than openReleases says: one more is awaited
   await fleet.leftNothing(t, "a", process);
 });
 
-test("openReleases is a whole number", (t) => {
+test("openReleases must be a whole number from 0 to 1000000", (t) => {
   for (const openReleases of [-1, 1.5, Number.NaN, 1_000_001]) {
     t.throws(() => new Fleet().process({ openReleases }), {
       instanceOf: LockOptionError,
@@ -157,7 +157,7 @@ test("openReleases is a whole number", (t) => {
   }
 });
 
-test.serial("a shutdown waits for the releases that nobody waits for", async (t) => {
+test.serial("a shutdown waits for background releases", async (t) => {
   const fleet = new Fleet();
   configure({ store: fleet.store, clock: fleet.clock }, "woven");
   const reply = deferred();

@@ -8,7 +8,7 @@ import { connectionRefused, replyLost } from "../support/tampered-store";
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("the body's own error goes before the loss of the lock, which is warned of", async (t) => {
+test("the body's own error wins over the loss of the lock, and the loss is logged", async (t) => {
   const fleet = new Fleet();
   const boom = new Error("boom");
   const error = await t.throwsAsync(
@@ -40,7 +40,7 @@ test("a body that throws undefined fails with undefined", async (t) => {
   );
 });
 
-test("a body's error stands when the release cannot be sent", async (t) => {
+test("a body's error is thrown even if the release cannot be sent", async (t) => {
   const fleet = new Fleet();
   fleet.store.onDrop = connectionRefused;
   await t.throwsAsync(
@@ -49,7 +49,7 @@ test("a body's error stands when the release cannot be sent", async (t) => {
   );
 });
 
-test("a body's success stands when the reply to the release is lost, and it is warned of", async (t) => {
+test("a body's result is returned even if the release reply is lost, and a warning is logged", async (t) => {
   const fleet = new Fleet();
   fleet.store.onDrop = replyLost;
   const call = fleet.process().call(KEY, {}, () => "result");
@@ -64,7 +64,7 @@ test("a body's success stands when the reply to the release is lost, and it is w
   await fleet.leftNothing(t, KEY);
 });
 
-test("when the lock's deadline has passed and the release has no reply, the lock counts as lost", async (t) => {
+test("a lock counts as lost if its deadline has passed and its release cannot be sent", async (t) => {
   const fleet = new Fleet();
   fleet.store.onDrop = connectionRefused;
   const error = await t.throwsAsync(
@@ -74,9 +74,9 @@ test("when the lock's deadline has passed and the release has no reply, the lock
   t.like(error, { cause: { message: "connect ECONNREFUSED" } });
 });
 
-test("a lock that was late but still there at its release was held all the time", async (t) => {
+test("a release that still finds its key after the deadline reports no loss", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onRenew = replyLost; // The store knows of the renewals, the holder does not.
+  fleet.store.onRenew = replyLost; // The store applies the renewals, but the holder gets no reply.
   const { body, running, end } = job();
   const holder = fleet.process().call(KEY, { lockTime: "10s" }, body);
   await running;
@@ -96,7 +96,7 @@ test("a second release does nothing", async (t) => {
   t.false(await fleet.isFree(KEY));
 });
 
-test("from the moment of its release, the lock is not held any more", async (t) => {
+test("a lock is no longer held as soon as its release starts", async (t) => {
   const fleet = new Fleet();
   const arrival = deferred();
   fleet.store.onDrop = async (send) => {
@@ -113,7 +113,7 @@ test("from the moment of its release, the lock is not held any more", async (t) 
   await released;
 });
 
-test("a release that was answered after the lock time blames nobody for the key that is gone", async (t) => {
+test("a release that is answered after the lock time reports the missing key without a cause", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onDrop = async (send) => {
@@ -121,11 +121,11 @@ test("a release that was answered after the lock time blames nobody for the key 
     return await send();
   };
   const call = process.call(KEY, { lockTime: "200ms", watchdog: false }, () => passes(fleet.clock, 180));
-  const told = t.throwsAsync(call, {
+  const outcome = t.throwsAsync(call, {
     instanceOf: LockLostError,
     message: /its key was gone when the store answered, after the lock time/,
   });
   await fleet.clock.advance(10_000);
-  await told;
+  await outcome;
   await fleet.leftNothing(t, KEY, process);
 });

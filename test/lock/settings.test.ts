@@ -4,7 +4,7 @@ import { LockOptionError } from "../../runtime/errors";
 import { DEFAULTS, settle } from "../../runtime/lock/settings";
 import { formatValue } from "../../runtime/format-value";
 
-test("without a word, the ancestors' numbers hold", (t) => {
+test("the defaults apply if no option is given", (t) => {
   t.deepEqual(settle({}, DEFAULTS), {
     lockTimeMs: 30_000,
     retryTimes: 3,
@@ -84,11 +84,11 @@ for (const [option, value, expected] of [
   });
 }
 
-test("an option that is undefined is an option that was not given", (t) => {
+test("an undefined option counts as not given", (t) => {
   t.deepEqual(settle({ lockTime: undefined, fencing: undefined }, DEFAULTS), DEFAULTS);
 });
 
-test("what a lock says goes before the defaults, and the defaults stay as they were", (t) => {
+test("a lock's options override the defaults and do not change them", (t) => {
   const defaults = settle({ lockTime: "10s", watchdog: false }, DEFAULTS);
   t.like(settle({ lockTime: "20s" }, defaults), { lockTimeMs: 20_000, watchdog: false });
   t.is(defaults.lockTimeMs, 10_000);
@@ -96,7 +96,7 @@ test("what a lock says goes before the defaults, and the defaults stay as they w
 });
 
 for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) {
-  test(`${name} is no option`, (t) => {
+  test(`${name} is not an option`, (t) => {
     const options = Object.defineProperty({}, name, { value: 1, enumerable: true });
     t.throws(() => settle(options, DEFAULTS), {
       instanceOf: LockOptionError,
@@ -105,7 +105,7 @@ for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) 
   });
 }
 
-test("of what makes a key in the tag, it is said what does by hand", (t) => {
+test("an attribute that forms the key in a tag is rejected with a hint to lockKey()", (t) => {
   for (const name of ["businessFlag", "keyName", "key", "each"]) {
     t.throws(() => settle({ [name]: "pay" }, DEFAULTS), {
       instanceOf: LockOptionError,
@@ -115,12 +115,12 @@ test("of what makes a key in the tag, it is said what does by hand", (t) => {
   }
 });
 
-test("names that the caller reads itself are let pass, and named among the options", (t) => {
+test("option names that the caller handles are accepted and listed among the options", (t) => {
   t.deepEqual(settle({ site: "a", businessFlag: "b" }, DEFAULTS, ["site", "businessFlag"]), DEFAULTS);
   t.throws(() => settle({ flag: 1 }, DEFAULTS, ["site"]), { message: /The options are site, lockTime, / });
 });
 
-test("a limit of the hold that a single lock time exceeds is refused, and one that nobody renews up to", (t) => {
+test("holdAtMost is rejected if it is shorter than lockTime or combined with watchdog=false", (t) => {
   t.throws(() => settle({ lockTime: "1m", holdAtMost: "59s" }, DEFAULTS), {
     instanceOf: LockOptionError,
     message: "Expected `holdAtMost` to be at least `lockTime`, got 59000 ms for a lock time of 60000 ms",

@@ -8,14 +8,14 @@ import { Fleet, type FleetProcess } from "../support/fleet";
 const KEY = "LOCK_cache_1";
 const READ = { mode: "read" } as const satisfies LockOptions;
 
-/** A call that stays inside until it is told to leave, and what it has done so far. */
-interface Stay {
+/** A call whose body runs until `leave` is called. */
+interface OpenCall {
   readonly leave: () => void;
   readonly done: Promise<unknown>;
   readonly isInside: () => boolean;
 }
 
-function stay(process: FleetProcess, options: LockOptions): Stay {
+function openCall(process: FleetProcess, options: LockOptions): OpenCall {
   const end = deferred();
   let isInside = false;
   const done = process.call(KEY, options, async () => {
@@ -26,22 +26,22 @@ function stay(process: FleetProcess, options: LockOptions): Stay {
   return { leave: end.resolve, done, isInside: () => isInside };
 }
 
-const inside = (stays: readonly Stay[]): boolean[] => stays.map((one) => one.isInside());
+const inside = (calls: readonly OpenCall[]): boolean[] => calls.map((one) => one.isInside());
 
-test("readers are inside together, in one process and in several, and a writer is alone", async (t) => {
+test("readers hold the lock together, in one process and in several, and a writer holds it alone", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
-  const readers = [stay(one, READ), stay(one, READ), stay(two, READ)];
+  const readers = [openCall(one, READ), openCall(one, READ), openCall(two, READ)];
   await fleet.clock.advance(1);
   t.deepEqual(inside(readers), [true, true, true]);
-  const writer = stay(two, {});
+  const writer = openCall(two, {});
   await fleet.clock.advance(3_000);
   t.false(writer.isInside());
   readers.forEach((reader) => reader.leave());
   await Promise.all(readers.map(({ done }) => done));
   await fleet.clock.advance(1);
   t.true(writer.isInside());
-  const late = stay(one, READ);
+  const late = openCall(one, READ);
   await fleet.clock.advance(3_000);
   t.false(late.isInside());
   writer.leave();
@@ -55,14 +55,14 @@ test("readers are inside together, in one process and in several, and a writer i
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a writer that waits goes before readers that come later, and those go in together after it", async (t) => {
+test("a waiting writer enters before later readers, which then enter together", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
-  const first = stay(one, READ);
+  const first = openCall(one, READ);
   await fleet.clock.advance(1);
-  const writer = stay(two, {});
-  await fleet.clock.advance(JOIN_WINDOW_MS); // So long readers join unasked.
-  const later = [stay(one, READ), stay(two, READ), stay(one, READ)];
+  const writer = openCall(two, {});
+  await fleet.clock.advance(JOIN_WINDOW_MS); // Readers may join without queueing for this long.
+  const later = [openCall(one, READ), openCall(two, READ), openCall(one, READ)];
   await fleet.clock.advance(2_000);
   t.deepEqual([writer.isInside(), ...inside(later)], [false, false, false, false]);
   first.leave();
@@ -79,14 +79,14 @@ test("a writer that waits goes before readers that come later, and those go in t
   t.true(await fleet.isFree(KEY));
 });
 
-test("readers of one process that came before a writer go in together, and not one at each turn of the writers", async (t) => {
+test("readers of one process that queued before a writer enter together, not one at a time", async (t) => {
   const fleet = new Fleet();
   const [one, two, three] = [fleet.process(), fleet.process(), fleet.process()];
-  const holder = stay(two, {});
+  const holder = openCall(two, {});
   await fleet.clock.advance(1);
-  const readers = Array.from({ length: 5 }, () => stay(one, READ));
+  const readers = Array.from({ length: 5 }, () => openCall(one, READ));
   await fleet.clock.advance(1);
-  const writer = stay(three, {});
+  const writer = openCall(three, {});
   await fleet.clock.advance(1);
   holder.leave();
   await fleet.clock.advance(10);
@@ -97,49 +97,49 @@ test("readers of one process that came before a writer go in together, and not o
   t.true(await fleet.isFree(KEY));
 });
 
-test("so many are inside as there are permits, and who leaves lets in the next", async (t) => {
+test("as many callers enter as there are permits, and each release admits the next", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
   const options = { permits: 2 } as const;
-  const stays: Stay[] = [];
+  const calls: OpenCall[] = [];
   for (const process of [one, one, one, two, two]) {
-    stays.push(stay(process, options));
+    calls.push(openCall(process, options));
     await fleet.clock.advance(1);
   }
-  t.deepEqual(inside(stays), [true, true, false, false, false]);
-  stays[0]?.leave();
+  t.deepEqual(inside(calls), [true, true, false, false, false]);
+  calls[0]?.leave();
   await fleet.clock.advance(5);
-  await stays[0]?.done;
-  t.deepEqual(inside(stays), [false, true, true, false, false]);
-  stays[1]?.leave();
-  stays[2]?.leave();
-  await Promise.all([stays[1]?.done, stays[2]?.done]);
+  await calls[0]?.done;
+  t.deepEqual(inside(calls), [false, true, true, false, false]);
+  calls[1]?.leave();
+  calls[2]?.leave();
+  await Promise.all([calls[1]?.done, calls[2]?.done]);
   await fleet.clock.advance(1_000);
-  t.deepEqual(inside(stays), [false, false, false, true, true]);
-  for (const { leave } of stays) leave();
-  await Promise.all(stays.map(({ done }) => done));
+  t.deepEqual(inside(calls), [false, false, false, true, true]);
+  for (const { leave } of calls) leave();
+  await Promise.all(calls.map(({ done }) => done));
   t.true(await fleet.isFree(KEY));
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("those who wait for nobody are inside together, too, however they come", async (t) => {
+test("callers with no wait budget share the lock, as readers and with permits", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   for (const how of [READ, { permits: 3 }] as const) {
-    const stays = Array.from({ length: 3 }, () => stay(process, { ...how, retryTimes: 0 }));
+    const calls = Array.from({ length: 3 }, () => openCall(process, { ...how, retryTimes: 0 }));
     await fleet.clock.advance(1);
-    t.deepEqual(inside(stays), [true, true, true]);
+    t.deepEqual(inside(calls), [true, true, true]);
     const refused = process.call(KEY, { permits: 3, retryTimes: 0 }, () => {});
     if (how !== READ) await t.throwsAsync(refused, { instanceOf: LockWaitTimeoutError });
     else await t.throwsAsync(process.call(KEY, { retryTimes: 0 }, () => {}));
-    for (const { leave } of stays) leave();
-    await Promise.allSettled([refused, ...stays.map(({ done }) => done)]);
+    for (const { leave } of calls) leave();
+    await Promise.allSettled([refused, ...calls.map(({ done }) => done)]);
     t.true(await fleet.isFree(KEY));
     t.true(process.isIdle);
   }
 });
 
-test("each of several renews its own, and one that is lost is told, and no other", async (t) => {
+test("each shared lock is renewed on its own, and only the expired one is lost", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [kept, left] = [
@@ -159,7 +159,7 @@ test("each of several renews its own, and one that is lost is told, and no other
   t.true(await fleet.isFree(KEY));
 });
 
-test("who reads may read again inside, also while a writer waits", async (t) => {
+test("a reader may read again inside its body even while a writer waits", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
   const writerCame = deferred();
@@ -168,7 +168,7 @@ test("who reads may read again inside, also while a writer waits", async (t) => 
     return await one.call(KEY, READ, () => "read twice");
   });
   await fleet.clock.advance(1);
-  const writer = stay(two, {});
+  const writer = openCall(two, {});
   await fleet.clock.advance(1);
   writerCame.resolve();
   t.is(await outer, "read twice");
@@ -178,7 +178,7 @@ test("who reads may read again inside, also while a writer waits", async (t) => 
   await writer.done;
 });
 
-test("who reads and asks to write is refused at once, and reads on", async (t) => {
+test("a reader that asks for another mode fails immediately and keeps its read lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   for (const options of [{}, { reentrant: true }, { permits: 3 }]) {
@@ -194,39 +194,39 @@ test("who reads and asks to write is refused at once, and reads on", async (t) =
     });
     t.true(result);
   }
-  t.is(fleet.store.asked.length, 3, "nothing was sent for those who were refused");
+  t.is(fleet.store.asked.length, 3, "nothing was sent for the rejected calls");
   t.true(await fleet.isFree(KEY));
 });
 
-test("who writes may read inside, if both may enter again", async (t) => {
+test("a reentrant writer may read inside its body", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const read = (): Promise<string | undefined> => process.call(KEY, READ, () => "read");
   t.is(await process.call(KEY, { reentrant: true }, read), "read");
 });
 
-test("a reader whose budget is spent is turned away, and keeps nobody behind it", async (t) => {
+test("a writer that gives up no longer holds back the readers behind it", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
-  const first = stay(one, READ);
+  const first = openCall(one, READ);
   await fleet.clock.advance(1);
   const writer = two.call(KEY, { retryTimes: 1, waitTime: "2s" }, () => {});
   const refused = t.throwsAsync(writer, { instanceOf: LockWaitTimeoutError });
   await fleet.clock.advance(JOIN_WINDOW_MS);
-  const behind = stay(one, READ);
+  const behind = openCall(one, READ);
   await fleet.clock.advance(1_000);
   t.false(behind.isInside());
   await fleet.clock.advance(1_000 - JOIN_WINDOW_MS);
   await refused;
   await fleet.clock.advance(1);
-  t.true(behind.isInside(), "at once, and not at its next look");
+  t.true(behind.isInside(), "immediately, not at its next check");
   behind.leave();
   first.leave();
   await Promise.all([behind.done, first.done]);
   t.true(await fleet.isFree(KEY));
 });
 
-test("what cannot be together is refused", (t) => {
+test("invalid modes, permits, and combinations of options are rejected", (t) => {
   const process = new Fleet().process();
   const refusals: [options: object, message: RegExp][] = [
     [{ mode: "read", fencing: true }, /exclusive lock, got it with mode=read/],

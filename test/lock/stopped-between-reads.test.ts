@@ -58,7 +58,7 @@ async function held({ process, fleet }: World, key: string): Promise<ReturnType<
 async function allHeld({ process, fleet }: World): Promise<ReturnType<FleetProcess["locks"]>> {
   const locks = process.locks(["one", "two", "three"], LOCK);
   await locks.acquire();
-  await locks.locks[2]?.extend("1m"); // The last to be asked outlasts the others.
+  await locks.locks[2]?.extend("1m"); // The last lock that is checked outlasts the others.
   await fleet.clock.advance(50);
   return locks;
 }
@@ -72,45 +72,45 @@ function doesNotThrow(check: () => void): boolean {
   }
 }
 
-test("remaining() is 0 if the lock expired while it looked", async (t) => {
+test("remaining() is 0 if the lock expires between its clock reads", async (t) => {
   await atEachRead(t, async (world) => {
     const lock = await held(world, "remaining");
     return () => lock.remaining() > 0;
   });
 });
 
-test("assertHeld() throws if the lock expired while it looked", async (t) => {
+test("assertHeld() throws if the lock expires between its clock reads", async (t) => {
   await atEachRead(t, async (world) => {
     const lock = await held(world, "assertHeld");
     return () => doesNotThrow(() => lock.assertHeld());
   });
 });
 
-test("remaining() of several locks is 0 if any of them expired while it looked", async (t) => {
+test("remaining() of several locks is 0 if any of them expires between its clock reads", async (t) => {
   await atEachRead(t, async (world) => {
     const locks = await allHeld(world);
     return () => locks.remaining() > 0;
   });
 });
 
-test("assertHeld() of several locks throws if any of them expired while it looked", async (t) => {
+test("assertHeld() of several locks throws if any of them expires between its clock reads", async (t) => {
   await atEachRead(t, async (world) => {
     const locks = await allHeld(world);
     return () => doesNotThrow(() => locks.assertHeld());
   });
 });
 
-test("several locks need one reading of the clock", async (t) => {
+test("each check of several locks reads the clock once", async (t) => {
   const world = newWorld();
   const locks = await allHeld(world);
-  locks.remaining(); // It looks at the time since boot at most once in 20 ms.
+  locks.remaining(); // The time since boot is read at most once in 20 ms.
   world.stops.arm(0);
   t.true(locks.remaining() > 0);
   locks.assertHeld();
   t.is(world.stops.reads, 2);
 });
 
-test("a waiter is not let in if its lock expired while the gate looked", async (t) => {
+test("a waiter does not enter if its lock expires between the clock reads of the entry check", async (t) => {
   const key = "stopped gate";
   await atEachRead(t, async ({ process, fleet, stops }) => {
     const reply = deferred();
@@ -129,13 +129,13 @@ test("a waiter is not let in if its lock expired while the gate looked", async (
   });
 });
 
-test("a lock that expired while its holder looked is not handed off", async (t) => {
+test("a lock that expires between its holder's clock reads is not handed off", async (t) => {
   const key = "stopped hand-off";
   await atEachRead(t, async (world) => {
     const holder = await held(world, key);
     const next = world.process.lock(key, LOCK);
     await next.acquire();
-    await world.fleet.clock.advance(25); // Long enough for another look, and not too long for a hand-off.
+    await world.fleet.clock.advance(25); // Long enough for another clock read, and short enough for a hand-off.
     let isHandedOff = false;
     inTheMiddleOf(
       t,
@@ -151,7 +151,7 @@ test("a lock that expired while its holder looked is not handed off", async (t) 
   });
 });
 
-test("a quorum is not sure of a hold that expired while it looked", async (t) => {
+test("a quorum does not count a hold that expires between its clock reads", async (t) => {
   await atEachRead(t, async ({ clock, fleet }) => {
     const holds = new Holds(clock, { all: 3, majority: 2 }, 60_000);
     const requestId = "1".padStart(32, "0");

@@ -4,14 +4,14 @@ import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
 import { lostOnTheWay, type AnyFate } from "../support/tampered-store";
 
-// A lock that is asked for and not waited for.
+// Calls with no wait budget, which try the lock once.
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 const TRY = { retryTimes: 0 } as const;
 const SKIP = { ...TRY, onFailure: "skip" } as const;
 
-test("of several that try at once the first has the lock, and those behind it skip their work", async (t) => {
+test("the first of several simultaneous tries gets the lock, and the others skip their bodies", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onTake = async (send) => {
@@ -30,7 +30,7 @@ test("of several that try at once the first has the lock, and those behind it sk
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("who tries behind another call of its process is told so, and not that the store is unreachable", async (t) => {
+test("a try behind another local call reports that call, not an unreachable store", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onTake = async (send) => {
@@ -50,7 +50,7 @@ test("who tries behind another call of its process is told so, and not that the 
   t.is(await first, "done");
 });
 
-test("who tries while its own process holds the lock sends nothing", async (t) => {
+test("a try sends nothing while its own process holds the lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const holder = job();
@@ -62,7 +62,7 @@ test("who tries while its own process holds the lock sends nothing", async (t) =
   await held;
 });
 
-test("a try has the whole commandTimeout for its one reply: it succeeds over a network of 250 ms", async (t) => {
+test("a try waits the whole commandTimeout for its reply, so it succeeds with 250 ms of latency", async (t) => {
   const fleet = new Fleet();
   fleet.store.onAny = async (send) => {
     await passes(fleet.clock, 250);
@@ -78,7 +78,7 @@ test("a try has the whole commandTimeout for its one reply: it succeeds over a n
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a try that has no reply within the commandTimeout is told that the store is unreachable", async (t) => {
+test("a try without a reply within commandTimeout reports an unreachable store", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = lostOnTheWay;
   let isOver = false;
@@ -94,10 +94,10 @@ test("a try that has no reply within the commandTimeout is told that the store i
   await outcome;
 });
 
-// The store answers later than in the same tick, as a real one does. So the one behind looks again before the reply.
+// The store answers after the current tick, like a real one. So the call behind tries again before the reply.
 
 for (const onFailure of ["throw", "skip"] as const) {
-  test(`a try behind a call that leaves in the same tick asks the store itself (${onFailure})`, async (t) => {
+  test(`a try behind a call that aborts in the same tick asks the store itself (${onFailure})`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
     fleet.store.onTake = late(fleet);
@@ -122,7 +122,7 @@ for (const onFailure of ["throw", "skip"] as const) {
 }
 
 for (const lockTime of ["30s", "60s"] as const) {
-  test(`a try for several keys gets a key that was granted to a call that left (lockTime=${lockTime})`, async (t) => {
+  test(`a try for several keys gets a key that was granted to an aborted call (lockTime=${lockTime})`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
     fleet.store.onAny = late(fleet);
@@ -145,7 +145,7 @@ for (const lockTime of ["30s", "60s"] as const) {
   });
 }
 
-test("a try waits for the renewal of what was granted to calls that left before it", async (t) => {
+test("a try waits for the renewal of a lock that was granted to aborted calls before it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onAny = late(fleet);
@@ -163,7 +163,7 @@ test("a try waits for the renewal of what was granted to calls that left before 
   await fleet.leftNothing(t, KEY, process);
 });
 
-/** A store that the command reaches after 20 ms. */
+/** Delays each command by 20 ms on its way to the store. */
 function late(fleet: Fleet): AnyFate {
   return async (send) => {
     await passes(fleet.clock, 20);

@@ -7,7 +7,7 @@ import { idle, job, passes } from "../support/jobs";
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("by default a waiter checks 3 more times, 5 seconds apart, and then gives up", async (t) => {
+test("a waiter asks the store every second and gives up after 3 times 5 seconds by default", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   const process = fleet.process();
@@ -18,7 +18,7 @@ test("by default a waiter checks 3 more times, 5 seconds apart, and then gives u
       "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 is held by another and did not become free within 15000 ms (retryTimes=3, waitTime=5000ms)",
   });
   await fleet.clock.settle();
-  // One try, and a place in the queue, which the store hears of every second: so it is not taken for dead.
+  // One try, one request for a ticket, and then one a second, so that the store does not consider the waiter dead.
   const first = fleet.store.asked.length;
   t.is(first, 2);
   for (let second = 1; second <= 15; second += 1) {
@@ -34,7 +34,7 @@ test("by default a waiter checks 3 more times, 5 seconds apart, and then gives u
   t.true(await fleet.isForgotten(KEY));
 });
 
-test("a waiter checks as often and as far apart as it was told", async (t) => {
+test("a waiter checks as often as retryTimes says, at intervals of waitTime", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   const outcome = t.throwsAsync(fleet.process().call(KEY, { retryTimes: 7, waitTime: "100ms" }, idle), {
@@ -48,19 +48,19 @@ test("a waiter checks as often and as far apart as it was told", async (t) => {
 });
 
 for (const options of [{ retryTimes: 0 }, { waitTime: "0ms" }] as const) {
-  test(`with ${JSON.stringify(options)} there is one check and no wait`, async (t) => {
+  test(`a call with ${JSON.stringify(options)} checks once and does not wait`, async (t) => {
     const fleet = new Fleet();
     await fleet.foreignHolder(KEY, 60 * SECOND);
     await t.throwsAsync(fleet.process().call(KEY, options, idle), { instanceOf: LockWaitTimeoutError });
     t.is(fleet.store.asked.length, 1);
     t.is(fleet.clock.pendingTimers, 0);
     await fleet.foreignerLeaves(KEY);
-    t.true(await fleet.isForgotten(KEY), "no place was taken in the queue");
+    t.true(await fleet.isForgotten(KEY), "the caller did not join the queue");
     t.is(await fleet.process().call(KEY, options, idle), "done");
   });
 }
 
-test("the failure class of the tag is thrown, with the time-out as its cause", async (t) => {
+test("a timeout throws the failure class of the tag, with the timeout error as its cause", async (t) => {
   class OrderBusyError extends Error {}
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -75,7 +75,7 @@ test("the failure class of the tag is thrown, with the time-out as its cause", a
   t.true(error?.cause instanceof LockWaitTimeoutError);
 });
 
-test("with onFailure skip the body does not run and nothing is returned", async (t) => {
+test("onFailure=skip does not run the body and returns undefined", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   const skipped = fleet.process().call(KEY, { onFailure: "skip" }, () => t.fail());
@@ -84,7 +84,7 @@ test("with onFailure skip the body does not run and nothing is returned", async 
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("the error names the function that wanted the lock", async (t) => {
+test("the timeout error names the function that wanted the lock", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   const lock = fleet.process().lock(KEY, { retryTimes: 0 }, "OrderService.pay");
@@ -92,7 +92,7 @@ test("the error names the function that wanted the lock", async (t) => {
   await t.throwsAsync(lock.retryCheck(), { message: /LOCK_payOrder_1 \(OrderService\.pay\) is held/ });
 });
 
-test("a waiter is woken by the release, long before its next check", async (t) => {
+test("a release wakes a waiter in another process long before its next check", async (t) => {
   const fleet = new Fleet();
   const { body, running, end } = job();
   const holder = fleet.process().call(KEY, {}, body);
@@ -106,7 +106,7 @@ test("a waiter is woken by the release, long before its next check", async (t) =
   t.true(await fleet.isForgotten(KEY));
 });
 
-test("a wake-up in vain uses up no check", async (t) => {
+test("a wake-up that finds the key taken does not use up a check", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   const outcome = t.throwsAsync(fleet.process().call(KEY, {}, idle), { instanceOf: LockWaitTimeoutError });
@@ -115,7 +115,7 @@ test("a wake-up in vain uses up no check", async (t) => {
     const before = fleet.store.asked.length;
     fleet.store.hint(undefined);
     await fleet.clock.advance(100);
-    t.is(fleet.store.asked.length, before + 1, "it looked, and somebody else had been faster");
+    t.is(fleet.store.asked.length, before + 1, "the waiter checked, and another caller had been faster");
   }
   let isOver = false;
   void outcome.then(() => (isOver = true));
@@ -125,7 +125,7 @@ test("a wake-up in vain uses up no check", async (t) => {
   await outcome;
 });
 
-test("a release between a try and the place in the queue is not missed", async (t) => {
+test("a waiter does not miss a release between its try and its entry into the queue", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   fleet.store.onPlace = async (send) => {
@@ -135,7 +135,7 @@ test("a release between a try and the place in the queue is not missed", async (
   t.is(await fleet.process().call(KEY, {}, idle), "done"); // No time passes here.
 });
 
-test("a release while a try is under way is not missed", async (t) => {
+test("a waiter does not miss a release before the reply to its try", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   fleet.store.onPlace = async (send) => {
@@ -146,7 +146,7 @@ test("a release while a try is under way is not missed", async (t) => {
   t.is(await fleet.process().call(KEY, {}, idle), "done"); // No time passes here.
 });
 
-test("waiting goes on without hints, and hears again later", async (t) => {
+test("a waiter gets the lock without wake-ups, and later wake-ups work again", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   fleet.store.onHint = () => {}; // It is lost.
@@ -154,7 +154,7 @@ test("waiting goes on without hints, and hears again later", async (t) => {
   await fleet.clock.advance(100);
   await fleet.foreignerLeaves(KEY);
   await fleet.clock.advance(899);
-  t.false(await fleet.isFree(KEY), "the queue keeps it for the waiter");
+  t.false(await fleet.isFree(KEY), "the queue reserves the key for the waiter");
   await fleet.clock.advance(1);
   t.is(await waiter, "done");
 
@@ -166,7 +166,7 @@ test("waiting goes on without hints, and hears again later", async (t) => {
   t.is(await next, "done"); // No time passes here.
 });
 
-test("a place that is taken after everybody has left is given up", async (t) => {
+test("a ticket that is created after its waiter gave up is removed", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   const slow = deferred();
@@ -183,7 +183,7 @@ test("a place that is taken after everybody has left is given up", async (t) => 
   t.true(await fleet.isForgotten(KEY));
 });
 
-test("the crash of a foreign holder is noticed when its time to live ends, before the next check", async (t) => {
+test("a waiter gets the key of a crashed holder when it expires, before the next check", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 1_234);
   const waiter = fleet.process().call(KEY, {}, () => fleet.clock.now());
@@ -192,7 +192,7 @@ test("the crash of a foreign holder is noticed when its time to live ends, befor
   t.is((await waiter) ?? 0, startedAt + 1_234);
 });
 
-test("a wait that times out on a holder in the same process says which function holds it, and for how long", async (t) => {
+test("the timeout error names the local function that holds the lock, and for how long", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const call = process.call(
@@ -200,7 +200,7 @@ test("a wait that times out on a holder in the same process says which function 
     {},
     async () => {
       await passes(fleet.clock, 700);
-      // The commonest mistake: it calls itself, and is not reentrant.
+      // A common mistake: the function calls itself but is not reentrant.
       await process.call(KEY, { retryTimes: 1, waitTime: "2s" }, () => t.fail());
     },
     { site: "OrderService.pay" },
@@ -212,11 +212,11 @@ test("a wait that times out on a holder in the same process says which function 
   });
   await fleet.clock.advance(5 * SECOND);
   await outcome;
-  t.is(fleet.store.asked.length, 1, "the store was not asked for what is known here");
+  t.is(fleet.store.asked.length, 1, "the store was not asked because the holder is local");
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a holder without a name is not called by one", async (t) => {
+test("the timeout error names no function if the holder has no name", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const holder = job();

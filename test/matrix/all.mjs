@@ -1,6 +1,6 @@
 // npm run test:matrix, or some of its parts: npm run test:matrix -- peers servers
 //
-// Runs all parts, also after one that failed. At the end it prints how each of them went, and how long it took.
+// Runs all parts, even after a failure. At the end it prints the result and the duration of each part.
 import { spawnSync } from "node:child_process";
 
 const script = (file) => ["node", "--require", "ts-node/register/transpile-only", `test/matrix/${file}.ts`];
@@ -19,11 +19,11 @@ const PARTS = {
   explore: npm("explore", "--", "--deviations", "2", "--schedules", "12000"),
   torture: npm("torture", "--", "3"),
   hosts: script("hosts"),
-  // The same setups each time. All of them, or others: npm run sweep.
+  // The same setups each time. `npm run sweep` runs all or others.
   sweep: ["node", "--require", "ts-node/register/transpile-only", "test/sweep/sweep.ts", "72", "1"],
-  // NestJS's starters are in `hosts`. The others take too long: npm run test:starters.
+  // The NestJS starters are in `hosts`. The others take too long: npm run test:starters.
   starters: ["node", "--require", "ts-node/register/transpile-only", "test/starters/run.ts", "vite"],
-  // Each scenario once, for a moment: the figures mean nothing, but a benchmark that no longer runs fails.
+  // Runs each scenario briefly. The figures mean nothing, but this detects a benchmark that no longer runs.
   benchmarks:
     `node --require ts-node/register/transpile-only bench/run.ts --quick --contestants raw,lockweave`.split(
       " ",
@@ -31,7 +31,7 @@ const PARTS = {
   rounds: ["npx", "ava", "--timeout", "10m", ...ROUNDS.map((name) => `test/${name}.test.ts`)],
 };
 
-/** What a part adds to the environment. */
+/** The environment variables of each part. */
 const ENVIRONMENTS = {
   rounds: { CLUSTER_ROUNDS: "4", QUORUM_ROUNDS: "3", SENTINEL_ROUNDS: "3", SEEDS: "50" },
 };

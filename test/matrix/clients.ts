@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { assertClient, type RedisClient } from "../../runtime/stores/redis/client";
 
-// Clients of other packages, as npm installs them: is each told by its name?
+// Checks that the error for a client of another package names that package. npm installs the real packages.
 
 const PACKAGES = [
   "redis@6",
@@ -19,7 +19,7 @@ const PACKAGES = [
 type Make = (from: NodeJS.Require) => unknown;
 
 interface Kind {
-  /** How the error calls it; `undefined` where it does as well as ioredis. */
+  /** The name in the error, or `undefined` if the client works as well as ioredis. */
   readonly name: string | undefined;
   readonly make: Make;
 }
@@ -28,7 +28,7 @@ function madeBy(id: string, factory: string, options: object = {}): Make {
   return (from) => (from(id) as Record<string, (options: object) => unknown>)[factory]?.(options);
 }
 
-/** Without a connection, which is made before there is an object. */
+/** Creates an object of the class without its constructor, which would connect. */
 function bare(id: string, className: string): Make {
   return (from) =>
     Object.create((from(id) as Record<string, { readonly prototype: object }>)[className]?.prototype ?? null);
@@ -65,15 +65,15 @@ async function main(): Promise<void> {
   const from = createRequire(join(dir, "package.json"));
   let failed = 0;
   for (const [what, { name, make }] of Object.entries(KINDS)) {
-    const said = complaintOf(make(from));
-    const isTold = name === undefined ? said === undefined : (said?.includes(`of ${name}. `) ?? false);
-    console.log(`${isTold ? "✔" : "✘"} a client of ${what}${isTold ? "" : `: ${said}`}`);
-    if (!isTold) failed += 1;
+    const message = errorOf(make(from));
+    const isNamed = name === undefined ? message === undefined : (message?.includes(`of ${name}. `) ?? false);
+    console.log(`${isNamed ? "✔" : "✘"} a client of ${what}${isNamed ? "" : `: ${message}`}`);
+    if (!isNamed) failed += 1;
   }
   process.exitCode = failed === 0 ? 0 : 1;
 }
 
-function complaintOf(client: unknown): string | undefined {
+function errorOf(client: unknown): string | undefined {
   try {
     assertClient(client as RedisClient);
     return undefined;

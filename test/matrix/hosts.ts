@@ -2,10 +2,11 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-// Runs the tests that `npm test` skips: hosts that are big to install, other versions of Node and TypeScript, a browser, and what takes long.
+// Runs the tests that `npm test` skips: hosts that are large to install, other versions of Node and TypeScript, a browser, and
+// slow tests.
 
 const ROOT = resolve(__dirname, "../..");
-/** What only test files with tests of the matrix mention. */
+/** Names that occur only in test files with tests of the matrix. */
 const MATRIX_ONLY = /\b(?:isMatrix|inMatrix(?:Serially)?|OTHER_NODES|TESTED)\b/;
 
 function filesOfMatrix(): string[] {

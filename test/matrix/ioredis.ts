@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-// The stores over the oldest ioredis that is among the peers, and over the newest of each major version. What is installed here is
-// not touched: a hook gives the tests another one.
+// Tests the stores with the oldest ioredis in the peer dependencies, and with the newest of each major version. The installed
+// ioredis stays as it is: a hook gives the tests another one.
 
 const VERSIONS = ["5.4.0", "5", "6"];
 const TESTS = [
@@ -16,7 +16,7 @@ const TESTS = [
 
 const REPOSITORY = join(__dirname, "../..");
 
-/** Names of the way in to ioredis another one than that which is installed here. */
+/** Makes `require("ioredis")` load the version beside the hook. */
 const HOOK = `
 const Module = require("node:module");
 const entry = Module.createRequire(__filename).resolve("ioredis");
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   process.exitCode = failed === 0 ? 0 : 1;
 }
 
-/** @returns the hook */
+/** @returns the path of the hook */
 async function install(version: string): Promise<string> {
   const dir = join(tmpdir(), "lockweave-matrix", `ioredis-${version}`);
   await mkdir(dir, { recursive: true });
@@ -54,7 +54,7 @@ async function install(version: string): Promise<string> {
   return hook;
 }
 
-/** Of what the tests have had. */
+/** The version of ioredis that the tests used. */
 async function versionUnder(env: NodeJS.ProcessEnv): Promise<string> {
   const script = `const { dirname } = require("node:path");
     console.log(require(dirname(require.resolve("ioredis")) + "/../package.json").version)`;
@@ -65,7 +65,7 @@ async function versionUnder(env: NodeJS.ProcessEnv): Promise<string> {
   return stdout.trim();
 }
 
-/** What the tests complain of. */
+/** Returns the output about failed tests, or `undefined` if all passed. */
 async function runTests(env: NodeJS.ProcessEnv): Promise<string | undefined> {
   const ava = join(REPOSITORY, "node_modules/.bin/ava");
   const child = spawn(ava, ["--timeout", "120s", ...TESTS], {
@@ -73,11 +73,11 @@ async function runTests(env: NodeJS.ProcessEnv): Promise<string | undefined> {
     env,
     stdio: ["ignore", "pipe", "inherit"],
   });
-  let said = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
   const [code] = (await once(child, "close")) as [number | null];
   const isOfInterest = (line: string): boolean => line.trim() !== "" && !line.includes("✔");
-  return code === 0 ? undefined : said.split("\n").filter(isOfInterest).join("\n");
+  return code === 0 ? undefined : output.split("\n").filter(isOfInterest).join("\n");
 }
 
 void main();

@@ -10,11 +10,11 @@ import { weave } from "../../transformer/weave/weave";
 
 // npm run test:matrix
 //
-// The compilers that are promised to work, as npm installs them, and the packed package in projects of theirs.
+// Tests the packed package with each supported compiler, in projects that npm installs.
 
 interface Row {
   readonly typescript: string;
-  /** `undefined` where the compiler takes no plugins. */
+  /** `undefined` if the compiler does not support plugins. */
   readonly tsPatch: string | undefined;
   /** The major version. */
   readonly node: number;
@@ -70,7 +70,7 @@ async function pack(): Promise<string> {
 interface Toolchain {
   readonly dir: string;
   readonly node: string;
-  /** What was installed, as package.json asks for it. */
+  /** The installed packages, as in the `devDependencies` of a project. */
   readonly packages: Readonly<Record<string, string>>;
 }
 
@@ -97,11 +97,11 @@ async function installNode(major: number): Promise<string> {
   if (existsSync(node)) return node;
   await mkdir(dir, { recursive: true });
   await writeFile(path.join(dir, "package.json"), "{}");
-  await npmInstall(dir, [`node@${major}`]); // Its install script puts the binary of the platform in place.
+  await npmInstall(dir, [`node@${major}`]); // Its install script installs the binary for the platform.
   return node;
 }
 
-/** Without any compiler: nothing comes with it but uuid. */
+/** Checks that the package without a compiler installs nothing but uuid. */
 async function installAlone(tarball: string): Promise<void> {
   const dir = path.join(CACHE, "alone");
   await rm(dir, { recursive: true, force: true });
@@ -112,7 +112,7 @@ async function installAlone(tarball: string): Promise<void> {
   if (installed.join() !== "lockweave,uuid") throw new Error(`npm installed ${installed.join(", ")}`);
 }
 
-/** @throws when npm has anything to say of the packages */
+/** @throws if npm prints a warning about the packages */
 async function npmInstall(dir: string, packages: readonly string[]): Promise<void> {
   const args = ["install", "--no-audit", "--no-fund", "--prefer-offline", ...packages];
   const { stderr } = await execute("npm", args, { cwd: dir });
@@ -222,7 +222,7 @@ class Project {
     return this.#finished(this.#node, args);
   }
 
-  /** With the project's Node for its scripts. */
+  /** Runs npm, with the project's Node for its scripts. */
   npm(...args: readonly string[]): Promise<Finished> {
     return this.#finished("npm", args);
   }
@@ -243,7 +243,7 @@ class Project {
   }
 }
 
-// ---- what is promised -----------------------------------------------------------------------------------
+// ---- checks ---------------------------------------------------------------------------------------------
 
 type Check = (toolchain: Toolchain) => Promise<string | undefined>;
 
@@ -256,7 +256,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const project = await Project.make(toolchain, "commonjs", ORDERS);
     return unlike(await project.tspc(), 0, "") ?? unlike(await project.run("out/main.js"), 0, OUTPUT);
   },
-  "tspc builds for ES2017 with helpers of tslib": async (toolchain) => {
+  "tspc builds for ES2017 with the helpers of tslib": async (toolchain) => {
     const settings = { target: "es2017", importHelpers: true };
     for (const type of ["module", "commonjs"] as const) {
       const project = await Project.make(toolchain, type, ORDERS, settings);
@@ -273,7 +273,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const badType = await Project.make(toolchain, "module", BAD_TYPE);
     return unlike(await badType.tspc(), 2, BAD_TYPE_AT);
   },
-  "`prepare: ts-patch install` makes each install's plain tsc weave": async (toolchain) => {
+  "`prepare: ts-patch install` makes plain tsc weave after each install": async (toolchain) => {
     const dir = path.join(CACHE, "prepared");
     await rm(dir, { recursive: true, force: true });
     const project = await Project.make(toolchain, "module", ORDERS, {}, dir, {
@@ -290,7 +290,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     }
     return undefined;
   },
-  "the parser of the package weaves the fixtures as this TypeScript": async ({ dir }) => {
+  "the published parser weaves the fixtures like this TypeScript": async ({ dir }) => {
     const parts = (await import(path.join(REPOSITORY, "dist/transformer/parser/typescript.js"))) as Parser;
     const whole = (await import(path.join(dir, "node_modules/typescript/lib/typescript.js"))) as {
       default: Parser;
@@ -336,7 +336,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
 };
 
 const NATIVE_CHECKS: Readonly<Record<string, Check>> = {
-  "lockweave build makes ES modules and CommonJS that hold locks, and check proves it": async (toolchain) => {
+  "lockweave build builds ES modules and CommonJS that hold locks, and check confirms it": async (
+    toolchain,
+  ) => {
     for (const type of ["module", "commonjs"] as const) {
       const project = await Project.make(toolchain, type, ORDERS, { declaration: true, sourceMap: true });
       const complaint =
@@ -354,7 +356,7 @@ const NATIVE_CHECKS: Readonly<Record<string, Check>> = {
     const badType = await Project.make(toolchain, "module", BAD_TYPE);
     return unlike(await badType.lockweave("build"), 2, BAD_TYPE_AT);
   },
-  "what the compiler makes alone does not run unlocked, and check says so": async (toolchain) => {
+  "the output of the compiler alone does not run unlocked, and check reports it": async (toolchain) => {
     const project = await Project.make(toolchain, "module", ORDERS);
     const tsc = path.join(toolchain.dir, "node_modules/typescript/bin/tsc");
     const complaint = unlike(await project.run(tsc), 0, "");
@@ -367,7 +369,7 @@ const NATIVE_CHECKS: Readonly<Record<string, Check>> = {
   },
 };
 
-/** What is otherwise than expected: `stdout` is to contain the words, and nothing where there are none. */
+/** Describes a difference from the expected result. `stdout` must contain the words, or be empty if there are none. */
 function unlike({ code, stdout, stderr }: Finished, expectedCode: number, words: string): string | undefined {
   if (code === expectedCode && (words === "" ? stdout === "" : stdout.includes(words))) return undefined;
   return `expected exit code ${expectedCode} and ${JSON.stringify(words)}, got ${code}\n${stdout}\n${stderr}`;

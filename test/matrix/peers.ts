@@ -6,8 +6,8 @@ import { installPeers } from "../../bench/peers";
 import { configure, shutdown, withLock } from "../../runtime";
 import { startRedis } from "../support/redis-server";
 
-// Programs that still use another library, and programs that use ours, on one key of one Redis: docs/coming-from.md says
-// that they exclude each other. Both kinds of callers come again and again until each has been inside often enough.
+// Checks that programs with another library and programs with Lockweave exclude each other on one Redis key, as
+// docs/coming-from.md says. Both kinds of callers acquire the lock again and again until each has held it often enough.
 
 const SECTIONS_OF_EACH = 12;
 const CALLERS_OF_EACH = 3;
@@ -18,7 +18,7 @@ const LOCK_TIME_MS = 10_000;
 type Section = () => Promise<void>;
 
 interface Peer {
-  /** The name by which the peer knows the lock, and the key that it makes of it: ours. */
+  /** The peer's name of the lock. The peer makes `key` from it, which Lockweave uses as well. */
   readonly name: string;
   readonly key: string;
   readonly enter: (redis: Redis, name: string, section: Section) => Promise<void>;
@@ -71,13 +71,13 @@ async function beside(port: number, { name, key, enter }: Peer): Promise<Record<
   const section = async (whose: keyof typeof sections): Promise<void> => {
     inside += 1;
     await pause(SECTION_MS);
-    if (inside !== 1) throw new Error(`${inside} were inside at once`);
+    if (inside !== 1) throw new Error(`${inside} callers held the lock at once`);
     inside -= 1;
     sections[whose] += 1;
   };
   const endsAt = performance.now() + AT_MOST_MS;
   const isEnough = (): boolean => Math.min(sections.ours, sections.theirs) >= SECTIONS_OF_EACH;
-  const comeAgain = async (call: () => Promise<void>): Promise<void> => {
+  const repeat = async (call: () => Promise<void>): Promise<void> => {
     while (!isEnough()) {
       if (performance.now() > endsAt) throw new Error(`not enough sections: ${JSON.stringify(sections)}`);
       await call();
@@ -86,7 +86,7 @@ async function beside(port: number, { name, key, enter }: Peer): Promise<Record<
   };
   const ours = (): Promise<void> => withLock(key, { lockTime: "10s", retryTimes: 60 }, () => section("ours"));
   const theirs = (): Promise<void> => enter(redis, name, () => section("theirs"));
-  const callers = Array.from({ length: CALLERS_OF_EACH }, () => [comeAgain(ours), comeAgain(theirs)]);
+  const callers = Array.from({ length: CALLERS_OF_EACH }, () => [repeat(ours), repeat(theirs)]);
   await Promise.all(callers.flat());
   if ((await redis.exists(key)) !== 0) throw new Error(`${key} is left behind`);
   redis.disconnect();
@@ -99,7 +99,7 @@ async function main(): Promise<void> {
   for (const [peer, how] of Object.entries(PEERS)) {
     const { ours, theirs } = await beside(server.port, how);
     console.log(
-      `  ✔ ${peer}: ${theirs} sections of its own and ${ours} of ours on ${how.key}, one at a time`,
+      `  ✔ ${peer}: ${theirs} sections of its own and ${ours} of Lockweave on ${how.key}, one at a time`,
     );
   }
   await shutdown();

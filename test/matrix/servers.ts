@@ -6,20 +6,20 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 
-// The store contract (with `--all` hints, a cluster and faults, too) on the servers that people have, as Debian packs
-// them. Each is unpacked into a directory of its own, with its own libraries where it is of a later Debian: nothing that is
-// installed is touched. One that cannot be had here is passed over, with a word.
+// Runs the store contract on other servers that Debian packages. With `--all`, it also tests wake-ups, clusters, and faults.
+// Each server is unpacked into its own directory, with its libraries if it is from a later Debian, so nothing on the machine
+// changes. A server that is not available here is skipped with a message.
 
 interface Server {
   readonly name: string;
-  /** Of Debian; none where no suite has it. */
+  /** The Debian suite, or `undefined` if no suite has the server. */
   readonly suite: string | undefined;
-  /** What its program is called before `-server`. */
+  /** The name of its program before `-server`. */
   readonly program: string;
   readonly packages: readonly string[];
 }
 
-/** For programs that are built for another C library than this one. */
+/** The libraries of programs that are built for another C library. */
 const LIBRARIES = [
   "libc6",
   "libgcc-s1",
@@ -54,7 +54,7 @@ const QUICK = [
   "test/stores/redis-access.test.ts",
 ];
 
-/** With `--all`. */
+/** The tests that run only with `--all`. */
 const OTHERS = [
   "test/stores/redis-hints.test.ts",
   "test/stores/redis-cluster.test.ts",
@@ -79,7 +79,7 @@ async function main(): Promise<void> {
   for (const server of SERVERS) {
     const bin = await obtain(server).catch((error: Error) => error);
     if (bin instanceof Error) {
-      console.log(`- ${server.name} cannot be had here: ${bin.message.split("\n", 1)[0]}`);
+      console.log(`- ${server.name} is not available here: ${bin.message.split("\n", 1)[0]}`);
       continue;
     }
     const { stdout } = await execute(join(bin, "redis-server"), ["--version"]);
@@ -94,7 +94,7 @@ async function main(): Promise<void> {
   process.exitCode = failed === 0 ? 0 : 1;
 }
 
-/** What the tests complain of, with that `redis-server` before all others. */
+/** Runs the tests with that `redis-server` first on the PATH. Returns the output about failed tests. */
 async function runTests(bin: string): Promise<string | undefined> {
   const ava = join(REPOSITORY, "node_modules/.bin/ava");
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}` };
@@ -103,22 +103,22 @@ async function runTests(bin: string): Promise<string | undefined> {
     env,
     stdio: ["ignore", "pipe", "inherit"],
   });
-  let said = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
   const [code] = (await once(child, "close")) as [number | null];
-  return code === 0 ? undefined : said.split("\n").filter(isOfInterest).join("\n");
+  return code === 0 ? undefined : output.split("\n").filter(isOfInterest).join("\n");
 }
 
-/** What is said of failures. */
+/** Whether the line is about a failure. */
 function isOfInterest(line: string): boolean {
   return line.trim() !== "" && !line.includes("✔");
 }
 
-// ---- where they come from -------------------------------------------------------------------------------
+// ---- downloads ------------------------------------------------------------------------------------------
 
 /**
  * @returns a directory in which `redis-server` is that server
- * @throws {Error} when it cannot be had
+ * @throws {Error} if it is not available
  */
 async function obtain({ name, suite, program, packages }: Server): Promise<string> {
   if (suite === undefined) throw new Error("no suite of Debian has it");
@@ -139,17 +139,17 @@ async function obtain({ name, suite, program, packages }: Server): Promise<strin
   return bin;
 }
 
-/** Where this machine takes Debian's packages from. */
+/** Returns the Debian archive that this machine uses. */
 async function archive(): Promise<string> {
   const { stdout } = await execute("apt-get", ["indextargets", "--format", "$(REPO_URI)"]);
   const found = stdout.split("\n").find((uri) => uri !== "" && !uri.includes("security"));
-  if (found === undefined) throw new Error("this machine knows no archive of Debian's");
+  if (found === undefined) throw new Error("this machine has no Debian archive");
   return found;
 }
 
-/** Options with which apt-get knows that suite alone, and keeps what it knows to itself. */
+/** Returns options that make apt-get use only this suite, with its own state. */
 async function aptFor(suite: string): Promise<readonly string[]> {
-  if (!existsSync(KEYS)) throw new Error("this is no Debian");
+  if (!existsSync(KEYS)) throw new Error("this machine does not run Debian");
   const dir = join(CACHE, `apt-${suite}`);
   await mkdir(join(dir, "lists/partial"), { recursive: true });
   await mkdir(join(dir, "cache/archives/partial"), { recursive: true });
@@ -171,7 +171,7 @@ async function aptFor(suite: string): Promise<readonly string[]> {
   return ["-q", ...args];
 }
 
-/** Debian's server is the program that also checks files, under another name: by that it knows what it is to be. */
+/** Returns a script that starts the server. Debian's check program becomes the server if it is called by that name. */
 function wrapperOf(root: string, program: string): string {
   const libraries = join(root, "usr/lib/x86_64-linux-gnu");
   const binary = join(root, "usr/bin", `${program}-check-rdb`);

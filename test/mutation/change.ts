@@ -5,7 +5,7 @@ import { textOf } from "./sources";
 /** A mutant of a file of the repository. */
 export interface Change extends Mutant {
   readonly file: string;
-  /** The lines that it changes, and what they become: also what it is known by. */
+  /** The lines before and after the change. They identify the mutant. */
   readonly from: string;
   readonly to: string;
   readonly line: number;
@@ -32,7 +32,7 @@ export function changedText({ file, start, end, replacement }: Change): string {
   return text.slice(0, start) + replacement + text.slice(end);
 }
 
-/** The part of the repository that it counts for. */
+/** The folder whose score the mutant counts for. */
 export function folderOf({ file }: Change): string {
   return dirname(file);
 }

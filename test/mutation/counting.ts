@@ -1,37 +1,37 @@
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import type { Script } from "../../runtime/stores/redis/scripts/script";
 
-/** What the counted text calls. */
+/** The functions that instrumented code calls. */
 interface Counters {
   lockweaveReached(region: string): void;
-  /** Says which region the text of a script is. */
+  /** Registers the region of a script's text. */
   lockweaveText(region: string, text: string): string;
-  /** Says from which texts a script was made, whose regions are reached when it is sent. */
+  /** Registers the texts of a script. Their regions count as reached when the script is sent. */
   lockweaveScript(script: Script, texts: readonly string[]): Script;
-  /** Tells of each region again. */
+  /** Reports each region again the next time it runs. */
   lockweaveForget(): void;
 }
 
 export const counters = globalThis as unknown as Counters;
 
-/** Which test it is that runs, told in a file beside that of the regions. */
+/** The path of the file with the number of the current test, beside the file of the regions. */
 export const testAt = (path: string): string => `${path}.test`;
 
-/** To all processes, also those that live longer than a test: what is reached from now on, another test reaches. */
+/** Tells all processes, including those that outlive a test, that the next test begins. */
 export function beginTest(path: string, number: number): void {
   writeFileSync(testAt(path), String(number));
 }
 
-/** Tests may put a virtual clock in its place. */
+/** The real function. Tests may replace the global one with a virtual clock. */
 const setImmediateReally = setImmediate;
 
-/** Makes what the counted text calls: it writes each region to the file when it runs for the first time in a test. */
+/** Installs the counters. They write each region to the file when it first runs in a test. */
 export function countInto(path: string): void {
   const seen = new Set<string>();
   const regionOfText = new Map<string, string>();
   let test = "";
   let isLookedUp = false;
-  // Once in each turn of the event loop: no other test begins within one.
+  // Once per turn of the event loop is enough, because no test begins within one.
   const lookUpTest = (): void => {
     if (isLookedUp) return;
     isLookedUp = true;
@@ -44,7 +44,7 @@ export function countInto(path: string): void {
     lookUpTest();
     if (seen.has(region)) return;
     seen.add(region);
-    appendFileSync(path, `${region}\n`); // At once: the process may be killed.
+    appendFileSync(path, `${region}\n`); // Written immediately, because the process may be killed.
   };
   Object.assign(counters, {
     lockweaveReached,

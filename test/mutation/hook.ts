@@ -4,9 +4,8 @@ import { join } from "node:path";
 import { countInto } from "./counting";
 import { settings } from "./settings";
 
-// Required before all else in the processes that run tests, and in all that these start. The code of the repository
-// comes compiled from a mirror, but for the file that has a mutant. `dist` has no more than the ways in, with all that
-// they need: there the sources are taken in.
+// Loaded first in the processes that run tests, and in all their children. It loads the repository's code compiled from a
+// mirror, except for the file with the mutant. For a file in `dist` it loads the source instead.
 
 interface CompilingModule extends NodeJS.Module {
   _compile(code: string, path: string): void;
@@ -14,7 +13,7 @@ interface CompilingModule extends NodeJS.Module {
 
 const { root, reached } = settings();
 
-/** Tests also install the package, by copying it. */
+/** Maps a file of a copied package to the repository, because some tests install the package by copying it. */
 function inRepository(path: string): string {
   return path.replace(/^.*\/node_modules\/lockweave(?=\/dist\/)/, root);
 }
@@ -24,7 +23,7 @@ function compiledPathOf(from: string): string | undefined {
   if (!path.startsWith(root)) return undefined;
   const source = path.slice(root.length + 1);
   if (!source.endsWith(".ts")) return undefined;
-  const { mirror, mutant } = settings(); // Each run of tests has another mutant.
+  const { mirror, mutant } = settings(); // The mutant changes with each run.
   return mutant?.file === source ? mutant.compiled : join(mirror, source.replace(/\.ts$/, ".js"));
 }
 
@@ -44,7 +43,7 @@ const load = (module: NodeJS.Module, path: string): void => {
 require.extensions[".js"] = load;
 require.extensions[".ts"] = load;
 
-// The tests ask for it in the processes that they start: it would take the place of this.
+// Tests load this file in the processes that they start. It would replace the loader above.
 const transpile = join(root, "test/support/transpile.cjs");
 require.cache[transpile] = Object.assign(new Module(transpile), { loaded: true });
 

@@ -27,7 +27,7 @@ const OPTION = /, "(?:NX|GET|WITHSCORES|LIMIT|PX)"(?:, (?:[\w[\]]+))?/g;
 /** A call or an assignment on a line of its own. */
 const STATEMENT = /^ *(?!local |return |if |for |while |end\b|else)[\w.[\]#+ ]+(?:\(.*\)|= .+)$/gm;
 
-/** The small changes that can be made to the text of a Lua script, which stands from `start` to `end`. */
+/** Returns the small changes that are possible in the Lua script from `start` to `end`. */
 export function luaMutantsOf(text: string, start: number, end: number): Mutant[] {
   const script = text.slice(start, end).replaceAll(/--.*$/gm, (comment) => " ".repeat(comment.length));
   const found = (pattern: RegExp, replacementsOf: (found: string) => readonly string[]): Mutant[] =>

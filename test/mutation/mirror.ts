@@ -20,7 +20,7 @@ export function compile(fileName: string, text: string): string {
   }).outputText;
 }
 
-/** As it is, and with what tells which regions are reached. Only what has changed is compiled again. */
+/** Compiles the repository plainly and with counters for the regions. Compiles only changed files again. */
 export function makeMirrors(): { readonly plain: string; readonly counting: string } {
   const plain = join(CACHE, "plain");
   const counting = join(CACHE, "counting");

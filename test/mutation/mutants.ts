@@ -8,7 +8,7 @@ export interface Mutant {
   readonly replacement: string;
 }
 
-/** Operators that are easily mistaken for one another. */
+/** Operators that are easily confused. */
 const OTHER_OPERATOR: ReadonlyMap<ts.SyntaxKind, string> = new Map([
   [ts.SyntaxKind.EqualsEqualsEqualsToken, "!=="],
   [ts.SyntaxKind.ExclamationEqualsEqualsToken, "==="],
@@ -39,7 +39,7 @@ const OTHER_METHOD: ReadonlyMap<string, string> = new Map([
   ["endsWith", "startsWith"],
 ]);
 
-/** The small changes that can be made to the code, each alone. */
+/** Returns the small changes that are possible in the code. */
 export function mutantsOf(fileName: string, text: string): Mutant[] {
   const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
   const mutants: Mutant[] = [];

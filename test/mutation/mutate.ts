@@ -12,18 +12,18 @@ import { TypeCheck } from "./type-check";
 // npm run mutate [-- path ... [--tests path]... [--sample count] [--seed number] [--jobs count] [--minutes count]
 // [--budget seconds]]
 //
-// Makes small changes to the code, one at a time, and runs the tests that reach it, the most promising first: each
-// change that no test notices is shown. Without paths it changes all of transformer/ and runtime/, Lua too.
+// Makes small changes to the code, one at a time, and runs the tests that reach it, the most promising first. It prints
+// each change that no test notices. Without paths it changes all of transformer/ and runtime/, including Lua.
 //
-//   --tests    with these tests only; without it all
-//   --sample   so many of each folder, chosen by chance (which --seed decides)
-//   --minutes  ends after so long; the next run goes on from there
-//   --budget   of the tests for one mutant, by the time that they usually take: what they do not notice within it
-//              counts as not noticed
+//   --tests    run only these tests; the default is all tests
+//   --sample   try this many mutants of each folder, chosen at random (--seed sets the seed)
+//   --minutes  stop after this many minutes; the next run continues from there
+//   --budget   the usual run time of the tests that may be spent on one mutant; a mutant that they do not notice within
+//              it counts as survived
 //
-// It saves report.json beside this file. A survivor that changes nothing which anybody could notice belongs into
-// equivalent.json, with the reason; every other one is a test that is missing. What it finds out about the tests and
-// the mutants it keeps in node_modules/.cache/mutation: remove that to begin anew.
+// It saves report.json beside this file. A survivor that changes no observable behavior belongs into equivalent.json, with
+// the reason. Every other survivor means that a test is missing. The results are cached in node_modules/.cache/mutation.
+// Delete that folder to start over.
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
@@ -80,7 +80,7 @@ async function main(): Promise<void> {
 function mutatedPath(path: string): string {
   if (FOLDERS.some((folder) => path === folder || path.startsWith(`${folder}/`))) return path;
   throw new Error(
-    `Expected a path in ${FOLDERS.join("/ or ")}/, got ${path}: each path of tests has its --tests`,
+    `Expected a path in ${FOLDERS.join("/ or ")}/, got ${path}: pass paths of tests with --tests`,
   );
 }
 
@@ -90,7 +90,7 @@ function numberOf(name: string, text: string): number {
   throw new Error(`Expected --${name} to be a number above 0, got ${text}`);
 }
 
-/** The same for the same seed, also when other code has changed. */
+/** Chooses the same mutants for the same seed, even if other code has changed. */
 function choose(changes: readonly Change[], sample: number, seed: string): Change[] {
   const counts = new Map<string, number>();
   const places = new Map(

@@ -5,24 +5,24 @@ import { CACHE, filesAt, hashOf, ROOT, textOf } from "./sources";
 import { TestProcess } from "./test-process";
 import type { Tested } from "./worker";
 
-/** A test, and what of the code it runs. */
+/** A test and the code that it runs. */
 export interface ReachingTest {
   readonly testFile: string;
   readonly title: string;
   readonly ms: number;
-  /** The regions it reaches, by the file they are in. */
+  /** The regions that it reaches, by file. */
   readonly reached: Regions;
 }
 
 type Regions = Readonly<Record<string, readonly number[]>>;
 
-/** What one test file reaches, as long as neither it, nor that code, nor what measures has changed. */
+/** What one test file reaches. It is valid until the test, that code, or the measuring code changes. */
 interface Measured {
   readonly hashes: Readonly<Record<string, string>>;
-  /** By all its tests, since they are reached when it is loaded. */
+  /** The regions that run when the file is loaded, and so count for all its tests. */
   readonly atLoad: Regions;
   readonly tests: readonly ReachingTest[];
-  /** How it ended, when not all of them passed. */
+  /** The outcome, if not all tests passed. */
   readonly trouble?: string;
 }
 
@@ -34,11 +34,11 @@ const MEASURING = ["counting.ts", "hook.ts", "regions.ts", "worker.ts"].map(
 );
 
 /**
- * What each test reaches, of those that pass. Each test file is measured once.
+ * Returns what each passing test reaches. Measures each test file once.
  *
- * @param counting the mirror that tells which regions are reached
+ * @param counting the mirror that records the reached regions
  * @param paths of the tests
- * @param isOver whether no more is to be measured now
+ * @param isOver whether to stop measuring
  */
 export async function measureReach(
   counting: string,

@@ -2,20 +2,20 @@ import MagicString from "magic-string";
 import ts from "typescript";
 import { isLua } from "./mutants";
 
-/** A stretch of a file that runs as a whole or not at all, but for an error in it. */
+/** A part of a file that runs as a whole or not at all, unless it throws. */
 export interface Region {
   readonly start: number;
   readonly end: number;
 }
 
-/** The first is the file itself, which runs when it is loaded. */
 export interface CountedText {
+  /** The first region is the file itself, which runs when it is loaded. */
   readonly regions: readonly Region[];
-  /** The text that tells of each region when it runs, as `<file>#<index>`. */
+  /** The text that reports each region when it runs, as `<file>#<index>`. */
   readonly text: string;
 }
 
-/** Statements, and what an expression runs on a condition only. */
+/** Counts statements, and the parts of expressions that run conditionally. */
 export function countRegions(fileName: string, text: string): CountedText {
   const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
   const counted = new MagicString(text);
@@ -57,7 +57,7 @@ export function countRegions(fileName: string, text: string): CountedText {
   return { regions, text: counted.toString() };
 }
 
-/** The smallest region that the stretch lies in. */
+/** The smallest region around this part of the file. */
 export function regionAround(regions: readonly Region[], { start, end }: Region): number {
   let smallest = 0;
   regions.forEach((region, index) => {
@@ -69,7 +69,7 @@ export function regionAround(regions: readonly Region[], { start, end }: Region)
   return smallest;
 }
 
-/** A script for Redis, of the texts that are its arguments. */
+/** Whether the node makes a Redis script from the texts in its arguments. */
 function isScript(node: ts.Node): node is ts.CallExpression {
   return ts.isCallExpression(node) && node.expression.getText() === "script";
 }
@@ -90,7 +90,7 @@ function isConditional(node: ts.Node): boolean {
   return (ts.isPropertyDeclaration(parent) || ts.isParameter(parent)) && node === parent.initializer;
 }
 
-/** Wrapped, it would have another name. */
+/** Whether the node takes its name from its context. Wrapped, it would have another name. */
 function takesItsName(node: ts.Node): boolean {
   return ts.isArrowFunction(node) || ts.isFunctionExpression(node) || ts.isClassExpression(node);
 }

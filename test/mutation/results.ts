@@ -10,13 +10,13 @@ interface Entry {
   readonly testsHash: string;
 }
 
-/** What became of the mutants, of this run and of those before: for the next, to go on from there. */
+/** The verdicts on the mutants of this and earlier runs, so that the next run can continue. */
 export class Results {
   readonly #path = join(CACHE, "results.json");
   readonly #testsHash: string;
   readonly #entries: Record<string, Entry>;
 
-  /** @param testFiles that the mutants are tried with */
+  /** @param testFiles the test files that run against the mutants */
   constructor(testFiles: readonly string[]) {
     this.#testsHash = hashOf(testFiles.map((file) => hashOf(textOf(file))).join());
     this.#entries = existsSync(this.#path)
@@ -24,7 +24,7 @@ export class Results {
       : {};
   }
 
-  /** Undefined where it is to be tried: for the first time, or again, since its code or the tests have changed. */
+  /** Returns `undefined` if the mutant must be tried, because it is new or its code or the tests have changed. */
   of(change: Change): Verdict | undefined {
     const entry = this.#entries[nameOf(change)];
     if (entry?.codeHash !== hashOf(textOf(change.file))) return undefined;

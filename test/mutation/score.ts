@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { folderOf, type Change } from "./change";
 import type { Verdict } from "./trial";
 
-/** A mutant that changes nothing that anybody could notice. */
+/** A mutant that changes no observable behavior. */
 interface Equivalent {
   readonly file: string;
   readonly from: string;
@@ -22,7 +22,7 @@ interface Score {
   survived: number;
   equivalent: number;
   doesNotCompile: number;
-  /** Noticed in percent of those that could be. */
+  /** The percentage of noticed mutants, among those that tests could notice. */
   score: number;
 }
 
@@ -30,7 +30,7 @@ export const EQUIVALENTS = JSON.parse(
   readFileSync(join(__dirname, "equivalent.json"), "utf8"),
 ) as readonly Equivalent[];
 
-/** @param what which mutants were chosen */
+/** @param what describes the chosen mutants */
 export function report(what: Readonly<Record<string, unknown>>, tried: readonly Tried[]): void {
   const folders: Record<string, Score> = {};
   for (const { change, verdict } of tried) {
@@ -42,7 +42,7 @@ export function report(what: Readonly<Record<string, unknown>>, tried: readonly 
       at: `${change.file}:${change.line}`,
       from: change.from,
       to: change.to,
-      why: whyEquivalent(change) ?? `not looked at, ${tellOf(verdict)}`,
+      why: whyEquivalent(change) ?? `not reviewed, ${describeVerdict(verdict)}`,
     }));
   writeFileSync(
     join(__dirname, "report.json"),
@@ -59,10 +59,10 @@ export function whyEquivalent({ file, from, to }: Change): string | undefined {
   return EQUIVALENTS.find((one) => one.file === file && one.from === from && one.to === to)?.why;
 }
 
-function tellOf(verdict: Verdict): string {
+function describeVerdict(verdict: Verdict): string {
   if (verdict.kind !== "survived") return "";
   if (verdict.tests === 0) return "no test reaches it";
-  return `${verdict.tests} tests reach it${verdict.outOfTime ? ", which were too many for the time" : ""}`;
+  return `${verdict.tests} tests reach it${verdict.outOfTime ? ", more than the budget allows" : ""}`;
 }
 
 function noScore(): Score {

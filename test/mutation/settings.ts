@@ -1,11 +1,11 @@
-/** What the processes that run tests are told, as JSON in the environment variable {@link SETTINGS}. */
+/** The settings of the processes that run tests, as JSON in the environment variable {@link SETTINGS}. */
 export interface Settings {
   readonly root: string;
-  /** Where the compiled code is, at the same paths. */
+  /** The directory of the compiled code, with the same paths. */
   readonly mirror: string;
-  /** The source that has a mutant, and the path of its compiled code. */
+  /** The source file with a mutant, and the path of its compiled code. */
   readonly mutant?: { readonly file: string; readonly compiled: string } | undefined;
-  /** Where to write which regions ran. */
+  /** The file to which the reached regions are written. */
   readonly reached?: string;
 }
 
@@ -15,6 +15,6 @@ export function settings(): Settings {
   return JSON.parse(process.env[SETTINGS] ?? "") as Settings;
 }
 
-export function asEnvironment(told: Settings): Record<string, string> {
-  return { [SETTINGS]: JSON.stringify(told) };
+export function asEnvironment(passed: Settings): Record<string, string> {
+  return { [SETTINGS]: JSON.stringify(passed) };
 }

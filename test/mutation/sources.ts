@@ -4,10 +4,10 @@ import { join, resolve } from "node:path";
 
 export const ROOT = resolve(__dirname, "../..");
 
-/** What is found out here, for the next run. */
+/** The directory for results that the next run uses. */
 export const CACHE = join(ROOT, "node_modules/.cache/mutation");
 
-/** What is mutated. */
+/** The folders to mutate. */
 export const FOLDERS = ["transformer", "runtime"] as const;
 
 const texts = new Map<string, string>();
@@ -22,7 +22,7 @@ export function hashOf(text: string): string {
   return createHash("sha1").update(text).digest("hex");
 }
 
-/** The TypeScript files there and below, as paths from the root. */
+/** Returns the TypeScript files at and below the paths, relative to the root. */
 export function filesAt(...paths: readonly string[]): string[] {
   return paths.flatMap((path) => {
     if (path.endsWith(".ts")) return [path];

@@ -4,19 +4,19 @@ import { join } from "node:path";
 import { asEnvironment, type Settings } from "./settings";
 import type { Report, Task } from "./worker";
 
-/** How it went: `what` tells of the first thing that failed. */
+/** The outcome of a run. `what` describes the first failure. */
 export type Outcome =
   | { readonly kind: "passed" }
   | { readonly kind: "failed"; readonly title: string }
   | { readonly kind: "broken"; readonly what: string }
   | { readonly kind: "timed out" };
 
-/** How long to wait for the rest of a run that has failed. */
+/** The time to wait for the rest of a failed run. */
 const GRACE_MS = 200;
 const RUNS = 60;
 const ATTEMPTS = 3;
 
-/** Runs tests in a process that is kept as long as nothing failed in a way that could disturb the next. */
+/** Runs tests in a process. Replaces it after a failure that could affect the next run. */
 export class TestProcess {
   readonly #settings: Settings;
   #current: ChildProcess;
@@ -28,7 +28,7 @@ export class TestProcess {
     this.#current = this.#start();
   }
 
-  /** @param onReport called with each test that has ended, and first with the file that is loaded */
+  /** @param onReport called when the file is loaded, and then for each test that has ended */
   async run(task: Task, limitMs: number, onReport: (report: Report) => void = () => {}): Promise<Outcome> {
     const child = await this.#ready();
     let outcome: Outcome | undefined;
@@ -69,7 +69,7 @@ export class TestProcess {
     if (this.#spare !== undefined) end(this.#spare);
   }
 
-  /** Also where the one that waited has ended meanwhile, of what a test left behind in it. */
+  /** Returns a process that is ready. The spare one may have crashed in the meantime, because of what a test left behind. */
   async #ready(): Promise<ChildProcess> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       const child = this.#current;
@@ -78,7 +78,7 @@ export class TestProcess {
       if (child.connected) return child;
       this.#replace();
     }
-    throw new Error("The processes that run tests end before they have any");
+    throw new Error("The processes that run tests exit before they run a test");
   }
 
   #replace(): void {
@@ -93,7 +93,7 @@ export class TestProcess {
     const hook = join(this.#settings.mirror, "test/mutation/hook.js");
     const child = fork(worker, {
       cwd: this.#settings.root,
-      detached: true, // A group of its own, so that its children end with it.
+      detached: true, // In its own process group, so that its children end with it.
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       execArgv: [],
       env: {

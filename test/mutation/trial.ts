@@ -6,7 +6,7 @@ import type { ReachingTest } from "./reach";
 import { CACHE, ROOT } from "./sources";
 import { TestProcess, type Outcome } from "./test-process";
 
-/** What became of a mutant. */
+/** The result of the tests for a mutant. */
 export type Verdict =
   | { readonly kind: "noticed"; readonly testFile: string; readonly title: string }
   | { readonly kind: "timed out"; readonly testFile: string }
@@ -19,27 +19,27 @@ interface Batch {
   readonly titles: readonly string[];
   readonly serial: boolean;
   readonly ms: number;
-  /** The higher, the more likely it notices the mutant. */
+  /** A higher value means that the batch is more likely to notice the mutant. */
   readonly hope: number;
 }
 
-/** What takes longer waits for time or for other processes: such tests run side by side. */
+/** Slower tests wait for timers or other processes, so they run concurrently. */
 const QUICK_MS = 150;
 const SIDE_BY_SIDE = 4;
 const LOAD_MS = 150;
 
-/** A run that takes this much longer than usual does not end. */
+/** A run that takes this much longer than usual counts as hanging. */
 const TOO_LONG = 5;
 const TOO_LONG_MS = 5_000;
 
-/** Tries mutants, one after the other: with the tests that reach it, the most promising first. */
+/** Runs the tests that reach a mutant, the most promising first. Tries one mutant at a time. */
 export class Trials {
   readonly #tester: TestProcess;
   readonly #compiled: string;
   readonly #budgetMs: number;
-  /** How many mutants of a file each test has noticed. */
+  /** The number of mutants in a file that each test has noticed. */
   readonly #noticed: Map<string, number>;
-  /** Which tests pass where nothing is changed, run as they are here. */
+  /** Which tests pass on the unchanged code, in the same batches. */
   readonly #passing = new Map<string, boolean>();
 
   constructor(mirror: string, budgetMs: number, job: number, noticed: Map<string, number>) {
@@ -50,7 +50,7 @@ export class Trials {
     this.#noticed = noticed;
   }
 
-  /** @param tests those that reach it */
+  /** @param tests the tests that reach the mutant */
   async try(change: Change, tests: readonly ReachingTest[]): Promise<Verdict> {
     writeFileSync(this.#compiled, compile(change.file, changedText(change)));
     let leftMs = this.#budgetMs;
@@ -59,7 +59,7 @@ export class Trials {
       leftMs -= batch.ms;
       const outcome = await this.#run(batch, change);
       if (outcome.kind === "passed") continue;
-      // Not by chance: once more, and where one test failed, that alone. Nor without the change.
+      // Rules out chance: the failed test must fail again alone, and pass without the change.
       const suspect = outcome.kind === "failed" ? { ...batch, titles: [outcome.title] } : batch;
       const again = await this.#run(suspect, change);
       if (again.kind === "passed" || !(await this.#passesUnchanged(suspect))) continue;
@@ -90,7 +90,7 @@ export class Trials {
     return this.#tester.run({ testFile, titles, serial, mutant }, ms * TOO_LONG + TOO_LONG_MS);
   }
 
-  /** The best first. */
+  /** Returns the batches, the most promising first. */
   #batches(change: Change, tests: readonly ReachingTest[]): Batch[] {
     const batches: Batch[] = [];
     for (const testFile of new Set(tests.map((test) => test.testFile))) {
@@ -117,7 +117,7 @@ export class Trials {
     };
   }
 
-  /** Tests that noticed others of the file, and tests that reach little else. */
+  /** Prefers tests that noticed other mutants of the file, and tests that reach few other files. */
   #hopeOf({ file }: Change, { testFile, title, reached }: ReachingTest): number {
     const noticed = this.#noticed.get(`${file} ${testFile} ${title}`) ?? 0;
     const files = Object.keys(reached).length;

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import ts from "typescript";
 import { filesAt, FOLDERS, ROOT, textOf } from "./sources";
 
-/** Says of changed files whether they compile. */
+/** Checks whether changed files compile. */
 export class TypeCheck {
   readonly #changed = new Map<string, string>();
   #version = 0;
@@ -27,7 +27,7 @@ export class TypeCheck {
     });
   }
 
-  /** Whether the file has no error with this text. Errors that it makes in others do not count. */
+  /** Whether the file has no error with this text. Errors in other files do not count. */
   compiles(file: string, text: string): boolean {
     const path = join(ROOT, file);
     if (text === textOf(file)) return true;

@@ -5,16 +5,16 @@ import { pathToFileURL } from "node:url";
 import { beginTest, counters } from "./counting";
 import { asEnvironment, settings, type Settings } from "./settings";
 
-// A process that runs one test file after another with AVA's own runner, each with the code loaded anew, and so without
-// the start of a process for each.
+// A process that runs test files one after another with AVA's own runner, and loads the code again for each. This avoids
+// the start of a process for each file.
 
 export interface Task {
   readonly testFile: string;
-  /** Which tests to run, in which order; all where it is absent. */
+  /** The tests to run, in this order. The default is all tests. */
   readonly titles?: readonly string[];
-  /** One test after the other. */
+  /** Whether the tests run one after the other. */
   readonly serial: boolean;
-  /** Whether the tests go on after the first that fails. */
+  /** Whether the tests continue after the first failure. */
   readonly goesOn?: boolean;
   readonly mutant?: Settings["mutant"];
 }
@@ -26,14 +26,14 @@ export type Report =
   | ({ readonly type: "tested" } & Tested)
   /** An error outside of the tests. */
   | { readonly type: "broken"; readonly what: string }
-  /** Whether nothing is left of the tests that could disturb others. */
+  /** Whether the tests left nothing behind that could affect others. */
   | { readonly type: "done"; readonly isClean: boolean };
 
 export interface Tested {
   readonly title: string;
   readonly ms: number;
   readonly passed: boolean;
-  /** The regions that it reached, where they are counted. */
+  /** The regions that it reached, if they are counted. */
   readonly reached: readonly string[];
 }
 
@@ -48,7 +48,7 @@ interface StateChange {
   readonly duration: number;
 }
 
-/** AVA's, of which it makes no public one. */
+/** AVA's internal runner, which has no public types. */
 interface Runner {
   readonly chain: unknown;
   readonly tasks: { concurrent: RunnerTask[]; serial: RunnerTask[] };
@@ -74,7 +74,7 @@ async function loadAva(): Promise<new (options: object) => Runner> {
   return RunnerOfAva as new (options: object) => Runner;
 }
 
-/** Loads the file and its tests with an empty cache, but for installed packages. */
+/** Loads the file and its tests with an empty module cache, except for installed packages. */
 function loadAnew(path: string, chain: unknown): void {
   for (const cached of Object.keys(require.cache)) {
     if (cached.startsWith(root) && !cached.includes("/node_modules/")) delete require.cache[cached];
@@ -93,7 +93,7 @@ function select(tasks: RunnerTask[], titles: readonly string[]): void {
 
 let tests = 0;
 
-/** What was reached since the last time, here and in the processes that were started. */
+/** Returns the regions reached since the last call, in this process and in its children. */
 function reached(): string[] {
   if (ours.reached === undefined) return [];
   const regions = readFileSync(ours.reached, "utf8").split("\n").slice(0, -1);
@@ -111,7 +111,7 @@ function resources(): number {
 async function run(AvaRunner: new (options: object) => Runner, task: Task): Promise<void> {
   Object.assign(process.env, asEnvironment({ ...ours, mutant: task.mutant }));
   const before = resources();
-  process.channel?.unref(); // So that tests which wait for nothing any more are found.
+  process.channel?.unref(); // Otherwise the channel would keep the process alive, and AVA could not detect tests that wait for nothing.
   const file = join(root, task.testFile);
   const runner = new AvaRunner({
     file,

@@ -8,7 +8,7 @@ import { makeProject, PACKAGE, type Files, type Project, type Settings } from ".
 
 const execute = promisify(execFile);
 
-/** The package as npm would publish it, unpacked. */
+/** The unpacked package, as npm would publish it. */
 export interface Packed {
   /** The paths in the tarball. */
   readonly files: readonly string[];
@@ -46,7 +46,7 @@ async function packNow(): Promise<Packed> {
   };
 }
 
-/** A project that has installed the packed package, with its dependencies and without its peers. */
+/** Creates a project with the packed package and its dependencies, without its peer dependencies. */
 export async function makeConsumer(files: Files, settings: Settings = {}): Promise<Project> {
   const project = await makeProject(files, { types: ["node"], skipLibCheck: false, ...settings });
   const { dir } = await pack();

@@ -4,7 +4,7 @@ import test from "ava";
 
 const DOCS = join(__dirname, "../../docs");
 
-test("the dashboard asks what docs/telemetry.md says that can be asked", (t) => {
+test("the dashboard runs exactly the lock queries that docs/telemetry.md lists", (t) => {
   const { panels } = JSON.parse(readFileSync(join(DOCS, "grafana-dashboard.json"), "utf8")) as {
     panels: readonly { readonly targets: readonly { readonly expr: string }[] }[];
   };

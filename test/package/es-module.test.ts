@@ -9,7 +9,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
 import { makeConsumer } from "./consumer";
 
-// The runtime as an ES module: beside the CommonJS build, and inside the bundles that bundlers make.
+// The runtime as an ES module, next to the CommonJS build and inside bundles.
 
 let server: RedisServer;
 test.before(async () => {
@@ -19,7 +19,7 @@ test.after.always(() => server.stop());
 
 const OURS = join(PACKAGE, "node_modules");
 
-/** A project that has installed the packed package and these packages. */
+/** Creates a project with the packed package and these packages. */
 async function consumerWith(packages: readonly string[], files: Files, from = OURS): Promise<Project> {
   const project = await makeConsumer(files);
   for (const name of packages) {
@@ -35,9 +35,11 @@ async function consumerWith(packages: readonly string[], files: Files, from = OU
 const ENTRIES = ["lockweave", "lockweave/runtime", "lockweave/testing", "lockweave/opentelemetry"];
 
 for (const first of ["import", "require"]) {
-  outsideMatrixSerially(`both builds are one runtime if \`${first}\` comes first`, async (t) => {
-    const project = await consumerWith(["@opentelemetry/api"], {
-      "both.mjs": `
+  outsideMatrixSerially(
+    `the ES module and CommonJS builds share one runtime if \`${first}\` comes first`,
+    async (t) => {
+      const project = await consumerWith(["@opentelemetry/api"], {
+        "both.mjs": `
 import { createRequire } from "node:module";
 const require = createRequire(import.meta.url);
 const entries = ${JSON.stringify(ENTRIES)};
@@ -66,10 +68,10 @@ const locks = testLocks({ woven: false });
 await withLock("k", {}, () => {});
 console.log(locks.taken.join());
 `,
-    });
-    t.like(await project.run("both.mjs"), {
-      code: 0,
-      stdout: `lockweave true 
+      });
+      t.like(await project.run("both.mjs"), {
+        code: 0,
+        stdout: `lockweave true 
 lockweave/runtime true 
 lockweave/testing true 
 lockweave/opentelemetry true observeLocks
@@ -77,12 +79,13 @@ k a span
 true
 k
 `,
-      stderr: "",
-    });
-  });
+        stderr: "",
+      });
+    },
+  );
 }
 
-outsideMatrixSerially("`import` loads no CommonJS", async (t) => {
+outsideMatrixSerially("importing the package loads no CommonJS module", async (t) => {
   const project = await makeConsumer({
     "loaded.mjs": `
 import { createRequire } from "node:module";
@@ -97,7 +100,7 @@ console.log(Object.keys(cache).length);
 
 for (const how of ["import", "require"]) {
   outsideMatrixSerially(
-    `a Redis URL without ioredis is an error that says what to install: ${how}`,
+    `a Redis URL without ioredis is an error that names the package to install: ${how}`,
     async (t) => {
       const load = how === "import" ? `import` : `createRequire(import.meta.url)`;
       const project = await makeConsumer({
@@ -128,16 +131,16 @@ await attempt(() => ({ store: memoryStore() }));
       const wrong =
         'configure(): LOCK_BAD_OPTION Expected `redis` to be an ioredis client or a redis:// URL, got "http://***"';
       t.deepEqual(lines.slice(-2), [wrong, "locked"]);
-      const told =
+      const expected =
         how === "require"
           ? [`configure(): LOCK_MISCONFIGURED ${missing}`]
           : [`warning: ${missing}`, `the first lock: LOCK_MISCONFIGURED ${missing}`];
-      t.deepEqual(lines.slice(0, -2), [...told, ...told]);
+      t.deepEqual(lines.slice(0, -2), [...expected, ...expected]);
     },
   );
 }
 
-/** Two callers of one lock, and how often the body ran alone. */
+/** Calls one lock twice at a time, and prints whether each body ran alone. */
 const PROGRAM: Files = {
   "src/main.js": `import { configure, shutdown, withLock } from "lockweave";
 import { testLocks } from "lockweave/testing";
@@ -165,7 +168,7 @@ async function built(project: Project): Promise<Finished> {
   return finished;
 }
 
-/** Runs the bundle where there are no packages, or only ioredis. */
+/** Runs the bundle in a project without packages, or with ioredis only. */
 async function runAlone(
   project: Project,
   file: string,
@@ -188,7 +191,7 @@ const { warnings } = await build({ entryPoints: ["src/main.js"], bundle: true, p
 if (warnings.length > 0) process.exit(1);
 `;
 
-outsideMatrixSerially("esbuild: an ES module with the runtime in it runs", async (t) => {
+outsideMatrixSerially("esbuild: an ES module that bundles the runtime runs", async (t) => {
   const project = await consumerWith(["esbuild", "ioredis"], {
     ...PROGRAM,
     "build.mjs": ESBUILD('format: "esm", external: ["ioredis"]'),
@@ -201,7 +204,7 @@ outsideMatrixSerially("esbuild: an ES module with the runtime in it runs", async
   );
 });
 
-inMatrixSerially("esbuild: CommonJS with the runtime and ioredis in it runs", async (t) => {
+inMatrixSerially("esbuild: a CommonJS bundle with the runtime and ioredis runs", async (t) => {
   const project = await consumerWith(["esbuild", "ioredis"], {
     ...PROGRAM,
     "package.json": "{}",
@@ -212,7 +215,7 @@ inMatrixSerially("esbuild: CommonJS with the runtime and ioredis in it runs", as
 });
 
 inMatrixSerially(
-  "esbuild: the configuration in docs/hosts.md puts everything into one ES module",
+  "esbuild: the configuration in docs/hosts.md bundles everything into one ES module",
   async (t) => {
     const config = codeUnder("esbuild", "lambda.config.mjs");
     const project = await consumerWith(["esbuild", "ioredis"], {
@@ -239,13 +242,13 @@ const ROLLUP_PLUGINS = [
 ];
 
 for (const [where, external] of [
-  ["beside it", '["ioredis"]'],
-  ["in it", "[]"],
+  ["external", '["ioredis"]'],
+  ["bundled", "[]"],
 ] as const) {
-  const isBeside = where === "beside it";
-  const serially = isBeside ? outsideMatrixSerially : inMatrixSerially;
+  const isExternal = where === "external";
+  const serially = isExternal ? outsideMatrixSerially : inMatrixSerially;
 
-  serially(`Rolldown: an ES module with the runtime in it and ioredis ${where} runs`, async (t) => {
+  serially(`Rolldown: an ES module that bundles the runtime runs with ioredis ${where}`, async (t) => {
     const project = await consumerWith(["rolldown", "ioredis"], {
       ...PROGRAM,
       "build.mjs": `import { rolldown } from "rolldown";
@@ -255,10 +258,10 @@ await bundle.write({ format: "esm", dir: "dist" });
 `,
     });
     await built(project);
-    t.like(await runAlone(project, "dist/main.js", isBeside), RAN);
+    t.like(await runAlone(project, "dist/main.js", isExternal), RAN);
   });
 
-  serially(`Vite: a server's build with the runtime in it and ioredis ${where} runs`, async (t) => {
+  serially(`Vite: a server build that bundles the runtime runs with ioredis ${where}`, async (t) => {
     const project = await consumerWith(["vite", "ioredis"], {
       ...PROGRAM,
       "build.mjs": `import { build } from "vite";
@@ -267,10 +270,10 @@ await build({ logLevel: "error", ssr, build: { ssr: "src/main.js" } });
 `,
     });
     await built(project);
-    t.like(await runAlone(project, "dist/main.js", isBeside), RAN);
+    t.like(await runAlone(project, "dist/main.js", isExternal), RAN);
   });
 
-  inMatrixSerially(`Rollup: an ES module with the runtime in it and ioredis ${where} runs`, async (t) => {
+  inMatrixSerially(`Rollup: an ES module that bundles the runtime runs with ioredis ${where}`, async (t) => {
     const plugins = ROLLUP_PLUGINS.map((spec) => spec.replace(/(?!^)@.*/, ""));
     const from = await installed(["rollup@4.67.4", ...ROLLUP_PLUGINS]);
     const project = await consumerWith(
@@ -289,12 +292,12 @@ await bundle.write({ format: "es", dir: "dist" });
       from,
     );
     await built(project);
-    t.like(await runAlone(project, "dist/main.js", isBeside), RAN);
+    t.like(await runAlone(project, "dist/main.js", isExternal), RAN);
   });
 
-  inMatrixSerially(`webpack: an ES module with the runtime in it and ioredis ${where} runs`, async (t) => {
+  inMatrixSerially(`webpack: an ES module that bundles the runtime runs with ioredis ${where}`, async (t) => {
     const from = await installed(["webpack@5.112.2"]);
-    const externals = isBeside ? '{ ioredis: "module ioredis" }' : "{}";
+    const externals = isExternal ? '{ ioredis: "module ioredis" }' : "{}";
     const project = await consumerWith(
       ["webpack", "ioredis"],
       {
@@ -311,25 +314,28 @@ webpack({ ...options, externals: ${externals} }, (error, stats) => {
       from,
     );
     await built(project);
-    t.like(await runAlone(project, "dist/main.mjs", isBeside), RAN);
+    t.like(await runAlone(project, "dist/main.mjs", isExternal), RAN);
   });
 }
 
-outsideMatrixSerially("a bundle with a copy shares the runtime of the package beside it", async (t) => {
-  const project = await consumerWith(["esbuild"], {
-    "src/main.js": `import { createRequire } from "node:module";
+outsideMatrixSerially(
+  "a bundle with its own copy of Lockweave shares the runtime of the installed package",
+  async (t) => {
+    const project = await consumerWith(["esbuild"], {
+      "src/main.js": `import { createRequire } from "node:module";
 import { configure, memoryStore } from "lockweave";
 const { withLock } = createRequire(import.meta.url)("lockweave");
 configure({ store: memoryStore(), woven: false });
 console.log(await withLock("k", {}, (lock) => lock.key));
 `,
-    "build.mjs": ESBUILD('format: "esm"'),
-  });
-  await built(project);
-  t.like(await project.run("dist/main.js"), { code: 0, stdout: "k\n", stderr: "" });
-});
+      "build.mjs": ESBUILD('format: "esm"'),
+    });
+    await built(project);
+    t.like(await project.run("dist/main.js"), { code: 0, stdout: "k\n", stderr: "" });
+  },
+);
 
-outsideMatrixSerially("a quorum by URL holds locks in the ES module", async (t) => {
+outsideMatrixSerially("a quorum configured by URLs grants locks in the ES module build", async (t) => {
   const servers = await Promise.all([startRedis(), startRedis()]);
   t.teardown(() => Promise.all(servers.map((each) => each.stop())));
   const project = await consumerWith(["ioredis"], PROGRAM);

@@ -12,7 +12,7 @@ const inMatrix = isMatrix ? test.serial : test.skip;
 
 const execute = promisify(execFile);
 
-/** Where a major version of ioredis is installed. */
+/** Installs a major version of ioredis if needed. Returns its directory. */
 async function installed(major: number): Promise<string> {
   const ours = join(PACKAGE, "node_modules/ioredis");
   const { version } = require(join(ours, "package.json")) as { version: string };
@@ -24,7 +24,7 @@ async function installed(major: number): Promise<string> {
 }
 
 for (const major of [5, 6]) {
-  inMatrix(`ioredis ${major} is accepted by the types, and holds locks`, async (t) => {
+  inMatrix(`the types accept a client of ioredis ${major}, and it holds locks`, async (t) => {
     const redis = await startRedis();
     t.teardown(() => redis.stop());
     const project = await makeConsumer(

@@ -7,7 +7,7 @@ import { makeProject, PACKAGE, type Project } from "../hosts/project";
 const { version } = packageJson;
 const OTHER = "99.1.2";
 
-/** An application, and a library `shop` with a copy of this package of its own. Both copies are ES modules, or both are CommonJS. */
+/** Creates an application and a library `shop` with its own copy of this package. Both use ES modules, or both CommonJS. */
 async function withTwoCopies(main: string, { of, build }: { of: string; build: string }): Promise<Project> {
   const isModule = build === "an ES module";
   const load = (names: string, from: string): string =>
@@ -41,7 +41,7 @@ ${isModule ? "export { pay, LockOptionError };" : "module.exports = { pay, LockO
 for (const build of ["an ES module", "CommonJS"]) {
   const shop = build === "an ES module" ? `await import("shop")` : `require("shop")`;
 
-  test(`two copies of one version share one configuration and their classes: ${build}`, async (t) => {
+  test(`two copies of one version share their configuration and classes: ${build}`, async (t) => {
     const project = await withTwoCopies(
       `
 void (async () => {
@@ -56,7 +56,7 @@ void (async () => {
     t.like(await project.run("main.js"), { code: 0, stdout: "paid\ntrue true\n", stderr: "" });
   });
 
-  test(`configure() names both versions that are loaded, with their paths and the fix: ${build}`, async (t) => {
+  test(`configure() reports both loaded versions with their paths and the fix: ${build}`, async (t) => {
     const project = await withTwoCopies(
       `
 void (async () => {
@@ -79,7 +79,7 @@ void (async () => {
     t.regex(second, /No lock store is configured\. Fix: call configure/);
   });
 
-  test(`a function of another version that loads after configure() fails with both versions and the fix: ${build}`, async (t) => {
+  test(`a function of a version loaded after configure() fails with both versions and the fix: ${build}`, async (t) => {
     const project = await withTwoCopies(
       `
 configure({ store: memoryStore(), woven: false });

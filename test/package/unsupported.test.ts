@@ -7,12 +7,12 @@ import { PACKAGE, type Files, type Project } from "../hosts/project";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
 import { makeConsumer } from "./consumer";
 
-// The package in places where Lockweave cannot run, and in those that only look like one.
+// The package in environments where Lockweave cannot run, and in ones that only look like them.
 
 const CONDITIONS: Readonly<Record<Unsupported, readonly string[]>> = {
   browser: ["browser"],
   edge: ["edge-light", "browser"],
-  workers: ["workerd", "worker", "browser"], // Those of Wrangler.
+  workers: ["workerd", "worker", "browser"], // The conditions that Wrangler sets.
 };
 const PLACES = Object.keys(UNSUPPORTED) as Unsupported[];
 const ENTRIES = ["lockweave", "lockweave/runtime", "lockweave/testing", "lockweave/opentelemetry"];
@@ -32,19 +32,22 @@ const load = { import: (entry) => import(entry), require: async (entry) => requi
 `;
 
 for (const how of ["import", "require"]) {
-  outsideMatrixSerially(`${how}: each entry throws one error that names the place`, async (t) => {
-    const project = await makeConsumer({ "load.cjs": LOAD });
-    for (const place of ["edge", "workers"] as const) {
-      const conditions = CONDITIONS[place].map((condition) => `--conditions=${condition}`);
-      t.like(await project.run(...conditions, "load.cjs", how, ...ENTRIES), {
-        code: 0,
-        stdout: ENTRIES.map(() => `Error: ${refusalIn(place)}\n`).join(""),
-        stderr: "",
-      });
-    }
-  });
+  outsideMatrixSerially(
+    `${how}: each entry point throws one error that names the unsupported environment`,
+    async (t) => {
+      const project = await makeConsumer({ "load.cjs": LOAD });
+      for (const place of ["edge", "workers"] as const) {
+        const conditions = CONDITIONS[place].map((condition) => `--conditions=${condition}`);
+        t.like(await project.run(...conditions, "load.cjs", how, ...ENTRIES), {
+          code: 0,
+          stdout: ENTRIES.map(() => `Error: ${refusalIn(place)}\n`).join(""),
+          stderr: "",
+        });
+      }
+    },
+  );
 
-  outsideMatrixSerially(`${how}: in Node, the condition of browsers changes nothing`, async (t) => {
+  outsideMatrixSerially(`${how}: the "browser" condition changes nothing in Node`, async (t) => {
     const project = await makeConsumer({ "load.cjs": LOAD });
     t.like(await project.run("--conditions=browser", "load.cjs", how, ...ENTRIES.slice(0, 3)), {
       code: 0,
@@ -74,7 +77,7 @@ function errorOf(code: string): string {
 
 for (const place of PLACES) {
   outsideMatrixSerially(
-    `a bundle for ${UNSUPPORTED[place].where.replace("in ", "")} is built, and throws one error that names the place`,
+    `a bundle for ${UNSUPPORTED[place].where.replace("in ", "")} builds, and throws one error that names the environment`,
     async (t) => {
       const project = await consumerWith(["esbuild"], {
         "named.js": NAMED,
@@ -98,7 +101,7 @@ if (warnings.length > 0) process.exit(1);
   );
 }
 
-/** As browsers have them, and jsdom. */
+/** Replaces the timers with numeric ones, as in browsers and jsdom. */
 const TIMERS_OF_BROWSERS = `const { setTimeout, clearTimeout } = globalThis;
 const timers = new Map();
 let last = 0;
@@ -110,7 +113,7 @@ globalThis.clearTimeout = (timer) => clearTimeout(timers.get(timer));
 delete globalThis.setImmediate;
 `;
 
-outsideMatrixSerially("locks work with timers that are numbers, as those of jsdom are", async (t) => {
+outsideMatrixSerially("locks work with numeric timers, as in jsdom", async (t) => {
   const project = await consumerWith(["ioredis"], {
     "timers.cjs": TIMERS_OF_BROWSERS,
     "main.cjs": `const { configure, memoryStore, shutdown, withLock } = require("lockweave");
@@ -151,7 +154,7 @@ test("locks", async () => {
 });
 `;
 
-/** A project whose packages are beside those that were installed for it. */
+/** Creates a consumer project with these tools linked into it. */
 async function withTools(name: string, packages: readonly string[], files: Files): Promise<Project> {
   const project = await consumerWith(["ioredis"], files);
   const modules = await installed(packages, name);
@@ -173,7 +176,7 @@ inMatrixSerially("Jest with jsdom: locks work in CommonJS", async (t) => {
   t.is(code, 0, stdout + stderr);
 });
 
-inMatrixSerially("Jest with jsdom: ES modules get an error with a fix, and the fix works", async (t) => {
+inMatrixSerially("Jest with jsdom: ES modules fail with an error whose fix works", async (t) => {
   const spec = SPEC.replaceAll(/const (\{.*\}) = require\((.*)\);/g, "import $1 from $2;");
   const jest = { testEnvironment: "jsdom", transform: {} };
   const project = await withTools("jest-30-jsdom", JEST, { "locks.test.mjs": spec });
@@ -190,7 +193,7 @@ inMatrixSerially("Jest with jsdom: ES modules get an error with a fix, and the f
   t.is(fixed.code, 0, fixed.stderr);
 });
 
-inMatrixSerially("Vitest with jsdom: locks work, also under the condition of browsers", async (t) => {
+inMatrixSerially('Vitest with jsdom: locks work, with and without the "browser" condition', async (t) => {
   const spec = `import { expect, test } from "vitest";
 ${SPEC.replaceAll(/const (\{.*\}) = require\((.*)\);/g, "import $1 from $2;")}`;
   const project = await withTools("vitest-5.1.1-jsdom", ["vitest@5.1.1", "vite@8.3.8", "jsdom@27"], {
@@ -210,7 +213,7 @@ export default { ...${JSON.stringify(config)}, plugins: [lockweave()] };
   }
 });
 
-inMatrixSerially("Cloudflare's runtime shows the error at the import", async (t) => {
+inMatrixSerially("Cloudflare's runtime reports the error when a Worker imports the package", async (t) => {
   const project = await withTools("miniflare-4", ["miniflare@4", "esbuild@0.28.2"], {
     "main.js": `import { withLock } from "lockweave";
 export default { fetch: async () => new Response(await withLock("k", {}, () => "locked")) };
@@ -228,17 +231,20 @@ await new Miniflare(options).dispatchFetch("http://localhost/");
   t.true(stderr.includes(refusalIn("workers")), stderr);
 });
 
-inMatrixSerially("its types do not depend on the place", async (t) => {
-  const project = await makeConsumer(
-    {
-      "src/a.ts": `import { withLock } from "lockweave";\nimport { testLocks } from "lockweave/testing";\nexport const key: Promise<string> = withLock("k", {}, (lock) => lock.key);\nexport const held: readonly string[] = testLocks().held;\n`,
-    },
-    {
-      module: "esnext",
-      moduleResolution: "bundler",
-      customConditions: ["workerd", "edge-light", "browser"],
-      noEmit: true,
-    },
-  );
-  t.like(await project.tsc(), { code: 0, stdout: "" });
-});
+inMatrixSerially(
+  "the published types compile under the conditions of Workers, edge runtimes, and browsers",
+  async (t) => {
+    const project = await makeConsumer(
+      {
+        "src/a.ts": `import { withLock } from "lockweave";\nimport { testLocks } from "lockweave/testing";\nexport const key: Promise<string> = withLock("k", {}, (lock) => lock.key);\nexport const held: readonly string[] = testLocks().held;\n`,
+      },
+      {
+        module: "esnext",
+        moduleResolution: "bundler",
+        customConditions: ["workerd", "edge-light", "browser"],
+        noEmit: true,
+      },
+    );
+    t.like(await project.tsc(), { code: 0, stdout: "" });
+  },
+);

@@ -5,7 +5,7 @@ import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { job, passes } from "../support/jobs";
 
-// What a process believes to hold is what the store has for it, in whatever order its commands arrive.
+// A process never believes it holds more than the store has for it, in whatever order its commands arrive.
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -13,12 +13,12 @@ const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
 const SHORT = { ...PATIENT, lockTime: "30s", watchdog: false } as const;
 
 for (const [what, abortAfterMs, hintsArrive] of [
-  ["in the same tick, and its command is sent after that of the next one", undefined, true],
-  ["in the same tick, and the hint to the next one is lost, too", undefined, false],
-  ["when its command is on its way, which arrives after the queue has its turn", 1, true],
-  ["when its command is on its way, and the hint to the next one is lost", 1, false],
+  ["in the same tick, before its command is sent", undefined, true],
+  ["in the same tick, and the wake-up is lost", undefined, false],
+  ["while its command is in flight and arrives late", 1, true],
+  ["while its command is in flight, and the wake-up is lost", 1, false],
 ] as const) {
-  test(`who stands behind one who is aborted ${what} believes no more than the store has`, async (t) => {
+  test(`a waiter behind one that aborts ${what} never trusts a hold beyond what the store has`, async (t) => {
     const fleet = new Fleet();
     const [other, third] = [fleet.process(), fleet.process()];
     const process = fleet.process({ store: { ...batching(fleet.store), enqueueMany: undefined } });
@@ -26,7 +26,7 @@ for (const [what, abortAfterMs, hintsArrive] of [
     const released = other.call(KEY, SHORT, holder.body);
     await holder.running;
 
-    // So that commands of the process wait for each other, to go together, but those for a place; and those that take arrive late.
+    // The process batches its commands, except enqueues. Its acquires arrive late.
     const late = deferred();
     fleet.store.onTake = async (send) => {
       await late.promise;
@@ -59,7 +59,7 @@ for (const [what, abortAfterMs, hintsArrive] of [
     t.deepEqual(
       asked.map((request) => ("ticket" in request ? "enqueue" : "acquire")),
       abortAfterMs === undefined ? ["acquire", "enqueue", "acquire"] : ["acquire", "acquire", "enqueue"],
-      "by the holder; and by who stood behind, before or after the one who was aborted",
+      "the holder acquires, and the next waiter acquires before or after the aborted one enqueues",
     );
     t.is(new Set(asked.map(({ requestId }) => requestId)).size, 3);
     if (!hintsArrive) fleet.store.onHint = () => {};
@@ -78,7 +78,11 @@ for (const [what, abortAfterMs, hintsArrive] of [
     t.true(remainingMs > 0);
     t.is(await fleet.valueOf(KEY), storeValue);
     await fleet.clock.advance(remainingMs - CLAIM_TIME_MS - 1);
-    t.is(await fleet.valueOf(KEY), storeValue, "as long as it believes to hold it, nobody else can");
+    t.is(
+      await fleet.valueOf(KEY),
+      storeValue,
+      "no other caller can hold the key while this one trusts its hold",
+    );
     await fleet.clock.advance(10 * SECOND);
     await Promise.all([busy, next, after]);
     await fleet.leftNothing(t, KEY, process, other, third);

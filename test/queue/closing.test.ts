@@ -8,7 +8,7 @@ import { replyLate } from "../support/tampered-store";
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("once closing has begun no lock is given, and one that is granted meanwhile is given back", async (t) => {
+test("a closing process grants no lock and releases one that is granted meanwhile", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
@@ -24,7 +24,7 @@ test("once closing has begun no lock is given, and one that is granted meanwhile
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("while shutting down nothing is handed on, and the key is free at the end", async (t) => {
+test("a closing process hands off no lock and frees the key", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const { body, running, end } = job();
@@ -39,7 +39,7 @@ test("while shutting down nothing is handed on, and the key is free at the end",
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("what is handed on while shutting down begins is given back", async (t) => {
+test("a lock that is handed off when closing begins is released", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onDrop = async (send) => {
@@ -48,16 +48,16 @@ test("what is handed on while shutting down begins is given back", async (t) => 
     return released;
   };
   const { body, running, end } = job();
-  const holder = process.call(KEY, { watchdog: false }, body); // So it goes by the store.
+  const holder = process.call(KEY, { watchdog: false }, body); // So the hand-off goes through the store.
   await running;
   const next = t.throwsAsync(process.call(KEY, {}, idle), { code: "LOCK_CLOSED" });
   end();
   await Promise.all([holder, next]);
-  t.is(fleet.store.releases, 2, "the end of the one hold, and of the other");
+  t.is(fleet.store.releases, 2, "one release for each hold");
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("who is sent home by a shutdown asks nothing more", async (t) => {
+test("a waiter that a shutdown rejects sends no more commands", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -70,7 +70,7 @@ test("who is sent home by a shutdown asks nothing more", async (t) => {
   t.is(fleet.store.placed.length, 0);
 });
 
-test("a process that is closed listens for no hints any more", async (t) => {
+test("a closed process no longer listens for wake-ups", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const holder = job();

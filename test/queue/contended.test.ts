@@ -6,7 +6,7 @@ import { idle, job } from "../support/jobs";
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("a key is remembered for a second at least, and for two at most", (t) => {
+test("a contended key is remembered for at least one second and at most two", (t) => {
   for (const addedAt of [0, 1, 999, 1_000, 1_500, 123_456]) {
     const contended = new Contended();
     contended.add("another", addedAt - 900);
@@ -18,7 +18,7 @@ test("a key is remembered for a second at least, and for two at most", (t) => {
   }
 });
 
-test("who asks for a key that was somebody else's lately asks for a place at once, which takes it where it is free", async (t) => {
+test("a caller enqueues at once for a recently contended key, which acquires the key if it is free", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -37,15 +37,15 @@ test("who asks for a key that was somebody else's lately asks for a place at onc
   t.is(await process.call("LOCK_another", {}, idle), "done");
   t.deepEqual(kinds(), ["acquire"]);
   t.is(await process.call(KEY, { retryTimes: 0 }, idle), "done");
-  t.deepEqual(kinds(), ["acquire"], "who does not wait takes no place");
+  t.deepEqual(kinds(), ["acquire"], "a caller with no wait budget does not enqueue");
 
   await fleet.clock.advance(SECOND);
   t.is(await process.call(KEY, {}, idle), "done");
-  t.deepEqual(kinds(), ["acquire"], "nobody else was found to hold it since");
+  t.deepEqual(kinds(), ["acquire"], "no other holder was found since");
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("who is given up at once after that leaves its place, too", async (t) => {
+test("a call for a contended key that is aborted at once leaves the queue, too", async (t) => {
   const fleet = new Fleet();
   const [process, other] = [fleet.process(), fleet.process()];
   const holder = job();
@@ -64,7 +64,7 @@ test("who is given up at once after that leaves its place, too", async (t) => {
   await fleet.leftNothing(t, KEY, process, other);
 });
 
-test("who has nothing left to wait when the turn of a key comes takes no place in its queue", async (t) => {
+test("a caller whose wait budget is spent does not join the queue of its last key", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [before, last] = ["LOCK_payOrder_1", "LOCK_payOrder_2"];
@@ -87,7 +87,7 @@ test("who has nothing left to wait when the turn of a key comes takes no place i
   t.is(
     fleet.store.asked.filter(({ key }) => key === last).length,
     2,
-    "together with the other, and in its turn",
+    "once together with the other key, and once after it",
   );
   await fleet.foreignerLeaves(last);
   for (const key of [before, last]) await fleet.leftNothing(t, key, process);

@@ -17,7 +17,7 @@ const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
 
-test("when the one who took the process's place in the queue gives up, the next in line inherits it", async (t) => {
+test("the next local waiter inherits the ticket of a waiter that gives up", async (t) => {
   const fleet = new Fleet();
   const [process, other] = [fleet.process(), fleet.process()];
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -34,7 +34,7 @@ test("when the one who took the process's place in the queue gives up, the next 
   await fleet.leftNothing(t, KEY, process, other);
 });
 
-test("who inherits a place with another lock time has its own, and renews by it", async (t) => {
+test("a waiter that inherits a ticket keeps its own lock time and fencing", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 5 * SECOND);
@@ -49,7 +49,7 @@ test("who inherits a place with another lock time has its own, and renews by it"
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("the last of a process who gives up leaves the store's queue, and the others move up", async (t) => {
+test("the last waiter of a process that gives up leaves the store queue, and other processes move up", async (t) => {
   const fleet = new Fleet();
   const [process, other] = [fleet.process(), fleet.process()];
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -64,11 +64,11 @@ test("the last of a process who gives up leaves the store's queue, and the other
   await Promise.all(hasty);
   t.is(fleet.store.leaves, 1);
   await fleet.foreignerLeaves(KEY);
-  t.is(await later, fleet.clock.now(), "no claim of the one who left is waited for");
+  t.is(await later, fleet.clock.now(), "the waiter that left delays nobody");
   await fleet.leftNothing(t, KEY, process, other);
 });
 
-test("what the queue gives a process whose waiters have all left goes to the next one", async (t) => {
+test("a key that the queue reserves for a process without waiters goes to the next process", async (t) => {
   const fleet = new Fleet();
   const [process, other] = [fleet.process(), fleet.process()];
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -87,7 +87,7 @@ test("what the queue gives a process whose waiters have all left goes to the nex
   await fleet.leftNothing(t, KEY, process, other);
 });
 
-test("a process that dies in the queue holds up the others for the time of a claim, and no longer", async (t) => {
+test("a process that dies in the queue delays the others by no more than the claim time", async (t) => {
   const fleet = new Fleet();
   const dead = new TamperedStore(fleet.memory);
   const [mortal, other] = [fleet.process({ store: dead }), fleet.process()];
@@ -105,7 +105,7 @@ test("a process that dies in the queue holds up the others for the time of a cla
   t.true(waitedMs <= CLAIM_TIME_MS + SECOND, `${waitedMs} ms`);
 });
 
-test("a late grant to a process that has given up is given back, and a late place, too", async (t) => {
+test("a late grant or ticket of a process that gave up is released", async (t) => {
   for (const command of ["onTake", "onPlace"] as const) {
     const fleet = new Fleet();
     const process = fleet.process();
@@ -124,7 +124,7 @@ test("a late grant to a process that has given up is given back, and a late plac
   }
 });
 
-test("a late grant comes to the first who waits now", async (t) => {
+test("a late grant goes to the first current waiter", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
@@ -139,14 +139,14 @@ test("a late grant comes to the first who waits now", async (t) => {
   await fleet.clock.advance(600);
   await hasty;
   arrival.resolve();
-  t.is(await heir, fleet.clock.now(), "its own try, which is still under way, is not waited for");
+  t.is(await heir, fleet.clock.now(), "the waiter does not wait for its own try, which is still in flight");
   await fleet.clock.advance(SECOND);
   t.not(fleet.store.asked[0]?.requestId, fleet.store.placed[0]?.requestId);
   t.is(await storeValue.promise, fleet.store.asked[0]?.requestId);
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a place that is inherited while the first try is under way does not make the lock seem longer than it is", async (t) => {
+test("a ticket that is inherited during the first try does not overstate the remaining time", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onTake = async (send) => {
@@ -168,14 +168,14 @@ test("a place that is inherited while the first try is under way does not make t
   t.false(await asked);
   await running;
   await fleet.clock.advance(remainingMs - SECOND);
-  t.false(await fleet.isFree(KEY), "as long as the holder believes to hold it, nobody else can");
+  t.false(await fleet.isFree(KEY), "no other caller can hold the key while the holder trusts its lock");
   t.is(typeof token, "number");
   end();
   await heir;
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("what a command with a longer lock time took for who is next is given back for as long as that", async (t) => {
+test("the release of a hold that an aborted call took is retried for that call's longer lock time", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
@@ -197,7 +197,7 @@ test("what a command with a longer lock time took for who is next is given back 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("the first of very many commands without a reply is known again, though the others were too many to keep", async (t) => {
+test("the first of many unanswered commands is recognized even if too many followed to remember", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onTake = replyLost;
@@ -211,7 +211,7 @@ test("the first of very many commands without a reply is known again, though the
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("what a renewal may have prolonged is given back for as long as that", async (t) => {
+test("the release of a hold is retried for as long as an unconfirmed renewal may have prolonged it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onTake = replyLost;
@@ -221,18 +221,18 @@ test("what a renewal may have prolonged is given back for as long as that", asyn
   const long = t.throwsAsync(process.call(KEY, { lockTime: "10m", retryTimes: 1, waitTime: "1500ms" }, idle));
   await fleet.clock.advance(800);
   await short;
-  t.is(fleet.store.renewals, 1, "the hold was found, and is prolonged for who is next");
+  t.is(fleet.store.renewals, 1, "the hold was found and is renewed for the next waiter");
   fleet.store.onDrop = connectionRefused;
   await fleet.clock.advance(SECOND);
   await long;
   await fleet.clock.advance(4 * SECOND);
-  t.false(await fleet.isFree(KEY), "it was prolonged, and could not be given back");
+  t.false(await fleet.isFree(KEY), "the hold was renewed and could not be released");
   fleet.store.onDrop = (send) => send();
   await fleet.clock.advance(2 * SECOND);
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a late reply that tells of what its own command took before is given back", async (t) => {
+test("a hold that is reported by a late reply to a repeated command is released", async (t) => {
   for (const command of ["onTake", "onPlace"] as const) {
     const fleet = new Fleet();
     const process = fleet.process();
@@ -251,7 +251,7 @@ test("a late reply that tells of what its own command took before is given back"
   }
 });
 
-test("a lock that came by a late reply is held, though a later try was refused for good", async (t) => {
+test("a lock that a late reply grants is held even if a later try failed permanently", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
@@ -267,7 +267,7 @@ test("a lock that came by a late reply is held, though a later try was refused f
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a late second grant of a lock that is left to expire does not free it", async (t) => {
+test("a late second grant of a lock with autoUnlock=false does not free it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
@@ -282,7 +282,7 @@ test("a late second grant of a lock that is left to expire does not free it", as
   t.false(await fleet.isFree(KEY));
 });
 
-test("two slow commands of one try do not take longer than the wait budget", async (t) => {
+test("two slow commands of one try do not exceed the wait budget", async (t) => {
   const fleet = new Fleet();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   fleet.store.onAny = async (send) => {
@@ -302,7 +302,7 @@ test("two slow commands of one try do not take longer than the wait budget", asy
   t.true(tookMs >= 500 && tookMs <= 750, `${tookMs} ms`);
 });
 
-test("a place is given up though the reply that tells of it was lost", async (t) => {
+test("a ticket whose reply was lost is removed when the waiter gives up", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -315,7 +315,7 @@ test("a place is given up though the reply that tells of it was lost", async (t)
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("while a command of the process is on its way, hints send no other one", async (t) => {
+test("wake-ups send no second command while one is in flight", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -339,13 +339,13 @@ test("while a command of the process is on its way, hints send no other one", as
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("who is granted the lock by a late reply gives up the place that the queue still has for it", async (t) => {
+test("a waiter that a late reply grants the lock leaves the queue", async (t) => {
   const fleet = new Fleet();
   const [process, other] = [fleet.process(), fleet.process()];
   const arrival = deferred();
   fleet.store.onTake = replyLate(arrival.promise);
   fleet.store.onPlace = (send) => send();
-  fleet.store.onRenew = lostOnTheWay; // So that what the queue sees is not confirmed.
+  fleet.store.onRenew = lostOnTheWay; // So that no hold found through the queue is confirmed.
   const { body, running, end } = job();
   const call = process.call(KEY, PATIENT, body);
   await fleet.clock.advance(1_200);
@@ -360,13 +360,13 @@ test("who is granted the lock by a late reply gives up the place that the queue 
   await fleet.clock.advance(10);
   end();
   await call;
-  t.is(await later, startedAt + 10, "nothing is kept for nobody");
+  t.is(await later, startedAt + 10, "the queue reserves nothing for a waiter that left");
   fleet.store.onRenew = (send) => send();
   await fleet.clock.advance(SECOND);
   await fleet.leftNothing(t, KEY, process, other);
 });
 
-test("what was asked for one who leaves in the same tick, with nobody behind, is not sent", async (t) => {
+test("commands of calls that abort in the same tick are not sent", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ store: batching(fleet.store) });
   const controller = new AbortController();

@@ -11,7 +11,7 @@ function leaseFor(clock: VirtualClock, lockTimeMs: number): Lease {
   return lease;
 }
 
-test("a lease is lost at its deadline, and watched no more", async (t) => {
+test("a lease is lost at its deadline and no longer watched", async (t) => {
   const clock = new VirtualClock();
   const deadlines = new Deadlines(clock);
   const lease = leaseFor(clock, SECOND);
@@ -25,7 +25,7 @@ test("a lease is lost at its deadline, and watched no more", async (t) => {
   t.is(clock.pendingTimers, 0);
 });
 
-test("a lease that was forgotten can be watched again", async (t) => {
+test("a forgotten lease can be watched again", async (t) => {
   const clock = new VirtualClock();
   const deadlines = new Deadlines(clock);
   const lease = leaseFor(clock, SECOND);

@@ -7,7 +7,7 @@ import { connectionRefused, lostOnTheWay, replyLost } from "../support/tampered-
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("a release that never arrived is sent again, so the key does not stay for its lock time", async (t) => {
+test("a release that never arrived is sent again, so the key is freed before its lock time ends", async (t) => {
   const fleet = new Fleet();
   fleet.store.onDrop = (send) => {
     fleet.store.onDrop = () => send();
@@ -20,7 +20,7 @@ test("a release that never arrived is sent again, so the key does not stay for i
   t.true(await fleet.isForgotten(KEY));
 });
 
-test("a release is sent again, with pauses that grow to a second, until the store answers", async (t) => {
+test("a release is retried until the store answers, with pauses that grow to one second", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onDrop = connectionRefused;
@@ -30,7 +30,11 @@ test("a release is sent again, with pauses that grow to a second, until the stor
     sentAt.push(fleet.clock.now() - startedAt);
     return send();
   };
-  t.is(await process.call(KEY, { lockTime: "30s" }, idle), "done", "the body's success is not waited for");
+  t.is(
+    await process.call(KEY, { lockTime: "30s" }, idle),
+    "done",
+    "the caller does not wait for the retries",
+  );
   await fleet.clock.advance(5_000);
   t.deepEqual(sentAt.slice(1), [0, 0, 100, 300, 700, 1_500, 2_500, 3_500, 4_500]);
   t.false(await fleet.isFree(KEY));
@@ -40,7 +44,7 @@ test("a release is sent again, with pauses that grow to a second, until the stor
   t.is(fleet.warnings.length, 1, fleet.warnings.join("\n"));
 });
 
-test("a release is not sent any more once the key has expired by itself", async (t) => {
+test("a release is no longer retried once the key has expired", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onDrop = connectionRefused;
@@ -53,7 +57,7 @@ test("a release is not sent any more once the key has expired by itself", async 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a release that the store refuses is sent again until the lock time is over, because the right may return", async (t) => {
+test("a release that the store rejects is retried until the lock time ends", async (t) => {
   const fleet = new Fleet();
   fleet.store.onDrop = () => Promise.reject(new LockMisconfiguredError("NOPERM"));
   await fleet.process().call(KEY, {}, idle);
@@ -66,13 +70,13 @@ test("a release that the store refuses is sent again until the lock time is over
 for (const [what, fate] of [
   ["refused", connectionRefused],
   ["lost", lostOnTheWay],
-  ["carried out and its reply lost", replyLost],
+  ["executed without a reply", replyLost],
 ] as const) {
-  test(`who is next in the process is let in as soon as a release that was ${what} is confirmed`, async (t) => {
+  test(`the next local waiter enters as soon as a release that was ${what} is confirmed`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
     const { body, running, end } = job();
-    const holder = process.call(KEY, { watchdog: false, lockTime: "30s" }, body); // So it goes by the store.
+    const holder = process.call(KEY, { watchdog: false, lockTime: "30s" }, body); // So the hand-off goes through the store.
     await running;
     const next = process.call(KEY, { retryTimes: 1, waitTime: "20s" }, () => fleet.clock.now());
     fleet.store.onDrop = fate;

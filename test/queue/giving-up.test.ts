@@ -5,7 +5,7 @@ import { idle } from "../support/jobs";
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("who gives up behind another wakes nobody, and nothing is sent for it", async (t) => {
+test("a waiter that gives up behind another wakes nobody and sends no command", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);

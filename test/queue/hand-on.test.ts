@@ -8,11 +8,11 @@ import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
-/** For so long at most the first of those who handed on waits for a look. */
-const LOOK_MS = 4;
+/** The longest time that the first caller that handed off waits until its lease is verified. */
+const VERIFY_WITHIN_MS = 4;
 const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
 
-test("nobody is overtaken in a process, whoever comes while a lock is handed on", async (t) => {
+test("callers of one process enter in the order in which they came, even during hand-offs", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [came, served]: number[][] = [[], []];
@@ -38,7 +38,7 @@ for (const { what, sectionMs, callers, inOneTurn } of [
   { what: "16 bodies in a row", sectionMs: 1, callers: 34, inOneTurn: [16, 16, 2] },
   { what: "64 bodies that take no time", sectionMs: 0, callers: 130, inOneTurn: [64, 64, 2] },
 ]) {
-  test(`a lock is handed on without a command, to ${what} at most`, async (t) => {
+  test(`a lock is handed off without a command to at most ${what}`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
     const commands: number[] = [];
@@ -50,14 +50,14 @@ for (const { what, sectionMs, callers, inOneTurn } of [
     );
     await fleet.clock.advance(SECOND);
     await Promise.all(calls);
-    const stays = [1, 2, 3].map((sent) => commands.filter((count) => count === sent).length);
-    t.deepEqual(stays, inOneTurn);
-    t.is(fleet.store.commands, 4, "an acquire, two releases that hand on, and a release");
+    const turns = [1, 2, 3].map((sent) => commands.filter((count) => count === sent).length);
+    t.deepEqual(turns, inOneTurn);
+    t.is(fleet.store.commands, 4, "an acquire, two releases that rejoin the queue, and a release");
     await fleet.leftNothing(t, KEY, process);
   });
 }
 
-test("a lock is handed on for 100 ms at most, before other processes have their turn", async (t) => {
+test("a process hands off a lock for at most 100 ms before other processes get their turn", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const commands: number[] = [];
@@ -73,7 +73,7 @@ test("a lock is handed on for 100 ms at most, before other processes have their 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("two processes with a crowd each take turns, and nobody starves", async (t) => {
+test("two processes with many callers each take turns, and neither starves", async (t) => {
   const fleet = new Fleet();
   const processes = [fleet.process(), fleet.process()];
   const served: number[] = [];
@@ -98,7 +98,7 @@ test("two processes with a crowd each take turns, and nobody starves", async (t)
   await fleet.leftNothing(t, KEY, ...processes);
 });
 
-test("waiters of other processes overtake one in the holder's process once, and only if they came during the hold", async (t) => {
+test("waiters of other processes overtake a local waiter only once, and only if they came during the hold", async (t) => {
   const fleet = new Fleet();
   const [ours, theirs] = [fleet.process(), fleet.process()];
   const holder = job();
@@ -125,7 +125,7 @@ test("waiters of other processes overtake one in the holder's process once, and 
   await fleet.leftNothing(t, KEY, ours, theirs);
 });
 
-test("a turn costs two commands: one to give the lock on, and one to take it", async (t) => {
+test("each turn of a process costs two commands", async (t) => {
   const fleet = new Fleet();
   const processes = [fleet.process(), fleet.process(), fleet.process()];
   const turns: { who: number; commands: number }[] = [];
@@ -139,7 +139,7 @@ test("a turn costs two commands: one to give the lock on, and one to take it", a
   );
   await fleet.clock.advance(10 * SECOND);
   await Promise.all(calls);
-  const first = 3; // Who waits asks first, and then gets in the queue.
+  const first = 3; // Each waiter tries once before it joins the queue.
   const costs = turns
     .slice(first + 1)
     .map(({ commands }, index) => commands - (turns[index + first]?.commands ?? NaN));
@@ -151,7 +151,7 @@ test("a turn costs two commands: one to give the lock on, and one to take it", a
   await fleet.leftNothing(t, KEY, ...processes);
 });
 
-test("who was given the lock again before it knew that it had given it on takes it at once", async (t) => {
+test("a process that gets the lock back before the reply to its release takes it at once", async (t) => {
   const fleet = new Fleet();
   const [ours, theirs] = [fleet.process(), fleet.process()];
   const holder = job();
@@ -162,7 +162,7 @@ test("who was given the lock again before it knew that it had given it on takes 
   await fleet.clock.advance(101); // The turn is over.
   const other = theirs.call(KEY, PATIENT, async () => void entered.push("theirs"));
   await fleet.clock.settle();
-  // The reply to the release that gives the lock on comes late: after the other process has given it back.
+  // The reply to the release comes late, after the other process has released the lock.
   fleet.store.onDrop = async (send) => {
     fleet.store.onDrop = (resend) => resend();
     const reply = await send();
@@ -176,7 +176,7 @@ test("who was given the lock again before it knew that it had given it on takes 
   await fleet.leftNothing(t, KEY, ours, theirs);
 });
 
-test("between two processes a lock goes to and fro without waiting for anything", async (t) => {
+test("a lock moves between processes without any delay", async (t) => {
   const fleet = new Fleet();
   const processes = [fleet.process(), fleet.process(), fleet.process()];
   const startedAt = fleet.clock.now();
@@ -187,7 +187,7 @@ test("between two processes a lock goes to and fro without waiting for anything"
   await fleet.leftNothing(t, KEY, ...processes);
 });
 
-test("each who is handed a lock has a requestId and a fencing token of its own, and the tokens rise", async (t) => {
+test("each hand-off has its own requestId and a higher fencing token", async (t) => {
   const fleet = new Fleet();
   const processes = [fleet.process(), fleet.process()];
   const seen: { requestId: string; token: number }[] = [];
@@ -208,10 +208,10 @@ test("each who is handed a lock has a requestId and a fencing token of its own, 
     tokens.toSorted((a, b) => a - b),
   );
   t.is(new Set(tokens).size, 80);
-  t.true(fleet.store.commands < 30, "they were handed on");
+  t.true(fleet.store.commands < 30, "the locks were handed off");
 });
 
-test("who did not ask for a fencing token has none, also when the lock that is handed on has one", async (t) => {
+test("a caller without fencing gets no token even if the handed-off lock has one", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const tokens = await Promise.all(
@@ -229,23 +229,23 @@ for (const [what, first, second] of [
   ["replicas", {}, { replicas: 1 }],
   ["no replicas", { replicas: 1 }, {}],
   ["no watchdog", {}, { watchdog: false }],
-  ["a lock that was not watched", { watchdog: false }, {}],
+  ["a watchdog that the holder lacks", { watchdog: false }, {}],
   ["a lock that is left to expire", {}, { autoUnlock: false, lockTime: "30s" }],
 ] as const) {
-  test(`who wants ${what} is not handed what the holder had, but has a whole stay of its own`, async (t) => {
+  test(`a waiter that asks for ${what} gets a new hold with its full lock time, not a hand-off`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
     const holder = process.call(KEY, { lockTime: "30s", ...first }, () => passes(fleet.clock, 50));
     const next = process.call(KEY, { lockTime: "30s", ...second }, (lock) => lock.remaining());
     await fleet.clock.advance(50);
     await holder;
-    t.is(fleet.store.releases, "autoUnlock" in second ? 1 : 2, "the holder's went by the store");
+    t.is(fleet.store.releases, "autoUnlock" in second ? 1 : 2, "the holder released through the store");
     const lockTimeMs = "lockTime" in second && second.lockTime === "40s" ? 40_000 : 30_000;
     t.is(await next, lockTimeMs * 0.99 - 2);
   });
 }
 
-test("a lock that is left to expire is so for its whole lock time, though others held it before", async (t) => {
+test("a lock with autoUnlock=false lasts for its whole lock time even if it followed another holder", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const holder = process.call(KEY, { lockTime: "20s" }, () => passes(fleet.clock, 90));
@@ -259,7 +259,7 @@ test("a lock that is left to expire is so for its whole lock time, though others
   t.true(await fleet.isFree(KEY));
 });
 
-test("a lock that was handed on is renewed as long as anybody has it, and not longer", async (t) => {
+test("a handed-off lock is renewed until its last holder releases it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [first, second] = [job(), job()];
@@ -276,7 +276,7 @@ test("a lock that was handed on is renewed as long as anybody has it, and not lo
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a lock that is lost after it was handed on is told to its holder, and not to the one before", async (t) => {
+test("a loss after a hand-off is reported to the current holder, not to the previous one", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [second, lost] = [job(), deferred<unknown>()];
@@ -289,7 +289,7 @@ test("a lock that is lost after it was handed on is told to its holder, and not 
     { instanceOf: LockLostError },
   );
   await second.running;
-  await fleet.clock.advance(LOOK_MS);
+  await fleet.clock.advance(VERIFY_WITHIN_MS);
   const earlier = await before;
   t.like(earlier?.signal.reason, { message: `${KEY} is no longer held: it was released` });
   await fleet.takeAway(KEY);
@@ -301,7 +301,7 @@ test("a lock that is lost after it was handed on is told to its holder, and not 
   t.is(fleet.warnings.filter((line) => line.includes("lost the lock")).length, 1);
 });
 
-test("a reentrant lock is handed on when its last body ends, and its inner bodies are not let into the next", async (t) => {
+test("a reentrant lock is handed off after its last body, and detached tasks cannot enter again", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const reentrant = { reentrant: true } as const;
@@ -313,7 +313,7 @@ test("a reentrant lock is handed on when its last body ends, and its inner bodie
       order.push("inner");
     });
     void inner.then(async () => {
-      // A stray of a lock that was handed on: the key is held here, and not by it.
+      // A detached task of a handed-off lock. Another caller of this process holds the key now.
       await t.throwsAsync(
         process.call(KEY, { ...reentrant, retryTimes: 0 }, () => t.fail()),
         { instanceOf: LockWaitTimeoutError },
@@ -330,7 +330,7 @@ test("a reentrant lock is handed on when its last body ends, and its inner bodie
   t.deepEqual(order, []);
   end.resolve();
   await next.running;
-  await fleet.clock.advance(LOOK_MS);
+  await fleet.clock.advance(VERIFY_WITHIN_MS);
   next.end();
   await second;
   t.deepEqual(order, ["inner", "next", "stray"]);
@@ -338,9 +338,9 @@ test("a reentrant lock is handed on when its last body ends, and its inner bodie
   await fleet.leftNothing(t, KEY, process);
 });
 
-// ---- what becomes of those who handed on -----------------------------------------------------------------
+// ---- callers that handed off -------------------------------------------------------------------------------
 
-test("handing on hides no loss: who held is told, and who holds", async (t) => {
+test("a hand-off hides no loss: both the previous and the current holder get the error", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [first, second] = [job(), job()];
@@ -357,11 +357,11 @@ test("handing on hides no loss: who held is told, and who holds", async (t) => {
     }),
     { instanceOf: LockLostError, message: /somebody else holds it/ },
   );
-  await fleet.takeAway(KEY); // Deleted under the first body: and another process is inside.
+  await fleet.takeAway(KEY); // Deleted during the first body, and another process holds the key.
   await fleet.foreignHolder(KEY, 60 * SECOND);
   first.end();
   await second.running;
-  await fleet.clock.advance(LOOK_MS);
+  await fleet.clock.advance(VERIFY_WITHIN_MS);
   await Promise.all([before, aborted.promise]); // No more time passes here.
   second.end();
   await next;
@@ -369,7 +369,7 @@ test("handing on hides no loss: who held is told, and who holds", async (t) => {
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("who handed on is told of it once the store says that the key is still ours, and who comes next is not kept waiting", async (t) => {
+test("a caller that handed off returns after the store confirms the key, while the next one runs", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const answer = deferred();
@@ -393,7 +393,7 @@ test("who handed on is told of it once the store says that the key is still ours
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("one look is for all who have handed on within a few milliseconds, and speaks for nobody who did after it was sent", async (t) => {
+test("one peek verifies all hand-offs of the last few milliseconds, but none after it was sent", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const answers = [deferred(), deferred()];
@@ -408,16 +408,16 @@ test("one look is for all who have handed on within a few milliseconds, and spea
   for (const [n, { running, end }] of jobs.slice(0, 3).entries()) {
     await running;
     end();
-    if (n === 1) await fleet.clock.advance(LOOK_MS);
+    if (n === 1) await fleet.clock.advance(VERIFY_WITHIN_MS);
   }
   await jobs[3]?.running;
   await fleet.clock.settle();
-  t.is(fleet.store.looks, 1, "one for the first two");
+  t.is(fleet.store.looks, 1, "one peek for the first two");
   t.deepEqual(done, []);
   answers[0]?.resolve();
   await fleet.clock.settle();
   t.deepEqual(done, [0, 1]);
-  await fleet.clock.advance(LOOK_MS);
+  await fleet.clock.advance(VERIFY_WITHIN_MS);
   t.is(fleet.store.looks, 2);
   answers[1]?.resolve();
   await fleet.clock.settle();
@@ -428,7 +428,7 @@ test("one look is for all who have handed on within a few milliseconds, and spea
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("looks that are answered in another order than they were sent tell each who handed on once", async (t) => {
+test("peeks that are answered out of order settle each caller that handed off once", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const answers = [deferred(), deferred()];
@@ -443,7 +443,7 @@ test("looks that are answered in another order than they were sent tell each who
   for (const { running, end } of jobs.slice(0, 2)) {
     await running;
     end();
-    await fleet.clock.advance(LOOK_MS);
+    await fleet.clock.advance(VERIFY_WITHIN_MS);
   }
   await jobs[2]?.running;
   t.is(fleet.store.looks, 2);
@@ -458,7 +458,7 @@ test("looks that are answered in another order than they were sent tell each who
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("where the work takes next to no time, the end of the turn tells all who had one, without a look", async (t) => {
+test("bodies that take almost no time are verified by the final release, without a peek", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   t.is((await Promise.all(Array.from({ length: 60 }, () => process.call(KEY, {}, idle)))).length, 60); // No time passes here.
@@ -466,7 +466,7 @@ test("where the work takes next to no time, the end of the turn tells all who ha
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("where the look has no answer, the success of who handed on stands", async (t) => {
+test("a caller that handed off succeeds even if the peek has no answer", async (t) => {
   for (const fate of [connectionRefused, lostOnTheWay]) {
     const fleet = new Fleet();
     const process = fleet.process();
@@ -477,7 +477,7 @@ test("where the look has no answer, the success of who handed on stands", async 
     const next = process.call(KEY, {}, second.body);
     first.end();
     await second.running;
-    await fleet.clock.advance(SECOND + LOOK_MS);
+    await fleet.clock.advance(SECOND + VERIFY_WITHIN_MS);
     t.is(await before, "done");
     second.end();
     t.is(await next, "done");
@@ -485,7 +485,7 @@ test("where the look has no answer, the success of who handed on stands", async 
   }
 });
 
-test("who handed on does not wait for a look that has no answer when the lease has ended by then", async (t) => {
+test("a caller that handed off does not wait for an unanswered peek if its lease has ended", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onLook = lostOnTheWay;
@@ -494,7 +494,7 @@ test("who handed on does not wait for a look that has no answer when the lease h
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("storeValue is what the key holds, also for those to whom the lock is handed on", async (t) => {
+test("storeValue is the value of the key after a hand-off, too", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const seen: { requestId: string; storeValue: string | undefined; value: string | undefined }[] = [];
@@ -507,5 +507,5 @@ test("storeValue is what the key holds, also for those to whom the lock is hande
   );
   t.true(seen.every(({ storeValue, value }) => storeValue !== undefined && storeValue === value));
   t.is(new Set(seen.map(({ requestId }) => requestId)).size, 64);
-  t.is(new Set(seen.map(({ storeValue }) => storeValue)).size, 1, "all in one stay");
+  t.is(new Set(seen.map(({ storeValue }) => storeValue)).size, 1, "all in one hold");
 });

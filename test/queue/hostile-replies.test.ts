@@ -9,15 +9,15 @@ import { memoryStore } from "../../runtime/stores/memory";
 import { batching } from "../support/batching-store";
 import { Fleet } from "../support/fleet";
 
-// A store may reply whatever it likes, with any method: the command fails, and nothing else does.
+// Each method of a store may reply with anything. The command fails, and nothing else does.
 
 const SECOND = 1_000;
 
-/** Makes a value: the generator itself could not look at all of them. */
+/** Creates a value. The generator cannot handle some of the values, because they throw on access. */
 type Maker = () => unknown;
 
 function forbid(): never {
-  throw new Error("nobody may look");
+  throw new Error("nobody may read this value");
 }
 
 const nonsense: fc.Arbitrary<Maker> = fc.oneof(
@@ -36,7 +36,7 @@ const field = fc.oneof(
   fc.constantFrom<unknown>(true, false, "enqueued", undefined, 2 ** 53, 1e300).map((value) => () => value),
 );
 
-/** What looks like a reply. */
+/** Objects with the fields of replies. */
 const fields: fc.Arbitrary<Maker> = fc
   .dictionary(
     fc.constantFrom(
@@ -57,7 +57,7 @@ const METHODS =
     " ",
   ) as readonly (keyof Store)[];
 
-/** The same store, but for one method that replies what it is told to. */
+/** Returns the store with one method replaced by one that replies with the lie. */
 function lying(store: Store, method: keyof Store, lie: Maker): Store {
   const liar: Record<string, unknown> = {
     listen: (listener: StoreListener) => store.listen(listener),
@@ -79,51 +79,48 @@ test.after.always(() => void process.off("unhandledRejection", note));
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 for (const method of METHODS) {
-  test.serial(
-    `${method}: whatever the store replies, each call ends, and by no error but ours`,
-    async (t) => {
-      await fc.assert(
-        fc.asyncProperty(reply, fc.boolean(), async (lie, fencing) => {
-          rejections.length = 0;
-          const fleet = new Fleet();
-          const store = lying(batching(fleet.memory), method, lie);
-          const process = fleet.process({ store, commandTimeout: "1s" });
-          const options = { retryTimes: 2, waitTime: "1s", lockTime: "1s", fencing } as const;
-          const outcomes: unknown[] = [];
-          const call = async (key: string, more: object): Promise<void> => {
-            const outcome = await process
-              .call(
-                key,
-                { ...options, ...more },
-                () => new Promise((resolve) => fleet.clock.after(1_500, () => resolve(0))),
-              )
-              .catch((error: unknown) => error);
-            outcomes.push(outcome);
-          };
-          const calls = [
-            call("LOCK_a", {}),
-            call("LOCK_a", {}),
-            call("LOCK_b", { lockAtLeast: "900ms" }),
-            call("LOCK_c", { fencing: false, permits: 3 }),
-          ];
-          await fleet.clock.advance(60 * SECOND);
-          await Promise.all(calls);
-          await settled();
-          t.is(outcomes.length, calls.length);
-          for (const outcome of outcomes)
-            t.true(outcome === 0 || outcome instanceof LockError, String(outcome));
-          t.deepEqual(rejections, []);
-          t.true(process.isIdle);
-        }),
-        { numRuns: 60 },
-      );
-    },
-  );
+  test.serial(`each call ends with a result or a LockError, whatever ${method} replies`, async (t) => {
+    await fc.assert(
+      fc.asyncProperty(reply, fc.boolean(), async (lie, fencing) => {
+        rejections.length = 0;
+        const fleet = new Fleet();
+        const store = lying(batching(fleet.memory), method, lie);
+        const process = fleet.process({ store, commandTimeout: "1s" });
+        const options = { retryTimes: 2, waitTime: "1s", lockTime: "1s", fencing } as const;
+        const outcomes: unknown[] = [];
+        const call = async (key: string, more: object): Promise<void> => {
+          const outcome = await process
+            .call(
+              key,
+              { ...options, ...more },
+              () => new Promise((resolve) => fleet.clock.after(1_500, () => resolve(0))),
+            )
+            .catch((error: unknown) => error);
+          outcomes.push(outcome);
+        };
+        const calls = [
+          call("LOCK_a", {}),
+          call("LOCK_a", {}),
+          call("LOCK_b", { lockAtLeast: "900ms" }),
+          call("LOCK_c", { fencing: false, permits: 3 }),
+        ];
+        await fleet.clock.advance(60 * SECOND);
+        await Promise.all(calls);
+        await settled();
+        t.is(outcomes.length, calls.length);
+        for (const outcome of outcomes)
+          t.true(outcome === 0 || outcome instanceof LockError, String(outcome));
+        t.deepEqual(rejections, []);
+        t.true(process.isIdle);
+      }),
+      { numRuns: 60 },
+    );
+  });
 }
 
 for (const method of ["inspect", "peek", "revoke", "release"] as const) {
   test.serial(
-    `inspect() and forceRelease() end by an error of ours, whatever ${method} replies`,
+    `inspect() and forceRelease() end with a result or a LockError, whatever ${method} replies`,
     async (t) => {
       await fc.assert(
         fc.asyncProperty(reply, fc.boolean(), async (lie, now) => {

@@ -4,7 +4,7 @@ import { reservedFor, revokedFrom } from "../../runtime/stores/value";
 
 const ID = "0123456789abcdef0123456789abcdef";
 
-test("a key that is gone after its time has expired, and that is not early", (t) => {
+test("a key that is gone after its lock time has expired, and the loss is not early", (t) => {
   t.deepEqual(lossOf(ID, undefined, false), {
     outcome: "expired",
     because: "its key expired",
@@ -12,7 +12,7 @@ test("a key that is gone after its time has expired, and that is not early", (t)
   });
 });
 
-test("a key that is gone before its time was deleted, and that is early", (t) => {
+test("a key that is gone before its lock time ends was deleted, and the loss is early", (t) => {
   const { because, ...loss } = lossOf(ID, undefined, true);
   t.deepEqual(loss, { outcome: "deleted", isEarly: true });
   t.regex(because, /^its key disappeared early: it was deleted, evicted, or lost/);
@@ -20,7 +20,7 @@ test("a key that is gone before its time was deleted, and that is early", (t) =>
 
 for (const isBeforeItsTime of [true, false]) {
   const when = isBeforeItsTime ? "before" : "after";
-  test(`a key of somebody else ${when} its time is stolen, and ${isBeforeItsTime ? "" : "not "}early`, (t) => {
+  test(`a key of another caller ${when} the lock time ends is stolen, and the loss is ${isBeforeItsTime ? "" : "not "}early`, (t) => {
     const stolen = { outcome: "stolen", isEarly: isBeforeItsTime } as const;
     const next = reservedFor("0".repeat(32));
     t.deepEqual(lossOf(ID, "another", isBeforeItsTime), { ...stolen, because: "somebody else holds it" });
@@ -31,12 +31,12 @@ for (const isBeforeItsTime of [true, false]) {
   });
 }
 
-test("a key that holds the same, revoked, is no loss before its time, and what another one left of its own is", (t) => {
+test("a revocation of the own hold is not an early loss, but one of another hold is", (t) => {
   t.like(lossOf(ID, revokedFrom(ID), true), { outcome: "revoked", isEarly: false });
   t.like(lossOf(ID, revokedFrom("f".repeat(32)), true), { outcome: "stolen", isEarly: true });
 });
 
-test("a deadline that passed is no loss before its time, and tells what kept the renewal from it", (t) => {
+test("a passed deadline is not an early loss and names the error of the renewal", (t) => {
   const because = "its deadline passed";
   t.deepEqual(deadlinePassed(), { outcome: "expired", because, isEarly: false });
   for (const error of [new Error("no route"), undefined]) {
@@ -50,7 +50,7 @@ test("a deadline that passed is no loss before its time, and tells what kept the
   }
 });
 
-test("a hold that the store tells nothing of is not known to be lost before its time", (t) => {
+test("a hold without a reply from the store has an unknown outcome and is not an early loss", (t) => {
   const error = new Error("no route");
   t.deepEqual(unconfirmed(error), { outcome: "unknown", because: "no route", isEarly: false, cause: error });
 });

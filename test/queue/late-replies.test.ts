@@ -6,12 +6,12 @@ import { lostOnTheWay } from "../support/tampered-store";
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("a command whose late reply finds its own id in the key is found by the next, and not waited out", async (t) => {
+test("the next command finds a hold that a late reply to a repeated command reported", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "1s" });
   fleet.store.onTake = async (send) => {
     fleet.store.onTake = (sendNext) => sendNext();
-    await send(); // It is carried out twice, and the second reply comes just too late.
+    await send(); // The command runs twice, and the second reply comes just too late.
     await passes(fleet.clock, SECOND + 1);
     return await send();
   };
@@ -21,7 +21,7 @@ test("a command whose late reply finds its own id in the key is found by the nex
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("what was seen to be gone, and answers late that it took the key, is given back with the wait", async (t) => {
+test("a hold that seemed gone, but that a late reply grants, is released after an abort", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "1s" });
   fleet.store.onTake = async (send) => {
@@ -32,7 +32,7 @@ test("what was seen to be gone, and answers late that it took the key, is given 
   };
   fleet.store.onRenew = async () => {
     fleet.store.onRenew = lostOnTheWay;
-    return [{ renewed: false, holder: undefined }]; // As a replica says that has not heard of it.
+    return [{ renewed: false, holder: undefined }]; // Like a replica that has not received the hold.
   };
   const controller = new AbortController();
   const call = process.call(KEY, {}, () => t.fail(), { signal: controller.signal });

@@ -6,7 +6,7 @@ import { idle, job, passes } from "../support/jobs";
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-test("in one process it is first come, first served", async (t) => {
+test("callers of one process get the lock first come, first served", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const order: number[] = [];
@@ -21,18 +21,18 @@ test("in one process it is first come, first served", async (t) => {
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a crowd in one process costs the store less than one caller at a time", async (t) => {
+test("many callers in one process cost the store fewer commands than separate calls", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await Promise.all(Array.from({ length: 100 }, () => process.call(KEY, {}, idle)));
-  t.is(fleet.store.asked.length, 1, "no request in vain");
-  t.is(fleet.store.releases, 2, "one for each 64 who came one after the other");
+  t.is(fleet.store.asked.length, 1, "no acquire is refused");
+  t.is(fleet.store.releases, 2, "one for each 64 hand-offs in a row");
   t.is(fleet.store.commands, 3);
   t.true(await fleet.isForgotten(KEY));
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("only the first of those who wait in one process asks the store", async (t) => {
+test("only the first waiter of a process asks the store", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -42,7 +42,11 @@ test("only the first of those who wait in one process asks the store", async (t)
   await fleet.clock.advance(14_999);
   t.is(fleet.store.asked.length, 2 + 14);
   t.is(new Set(fleet.store.placed.map(({ ticket }) => ticket)).size, 1);
-  t.is(new Set(fleet.store.asked.map(({ requestId }) => requestId)).size, 2 + 14, "an id for each command");
+  t.is(
+    new Set(fleet.store.asked.map(({ requestId }) => requestId)).size,
+    2 + 14,
+    "a request ID for each command",
+  );
   await fleet.clock.advance(SECOND);
   await Promise.all(outcomes);
   t.is(fleet.clock.pendingTimers, 0);
@@ -50,7 +54,7 @@ test("only the first of those who wait in one process asks the store", async (t)
   t.true(await fleet.isForgotten(KEY));
 });
 
-test("when the first in line gives up, the next takes its place", async (t) => {
+test("the next local waiter takes over when the first one gives up", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -62,7 +66,7 @@ test("when the first in line gives up, the next takes its place", async (t) => {
   t.is(await patient, "done");
 });
 
-test("one that gives up from the middle of the line leaves the others in order", async (t) => {
+test("a waiter that gives up in the middle of the local queue leaves the others in order", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -77,7 +81,7 @@ test("one that gives up from the middle of the line leaves the others in order",
   t.deepEqual(order, ["first", "third"]);
 });
 
-test("one that leaves the line without having waited wakes the next", async (t) => {
+test("a caller that leaves the local queue before it waits wakes the next", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const abandoned = process.lock(KEY);
@@ -90,7 +94,7 @@ test("one that leaves the line without having waited wakes the next", async (t) 
   t.is(await next, "done");
 });
 
-test("a local waiter gets in when the local holder's lock has run out, though its body still runs", async (t) => {
+test("a local waiter enters when the local holder's lock expires, even if its body still runs", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const { body, running, end } = job();
@@ -107,7 +111,7 @@ test("a local waiter gets in when the local holder's lock has run out, though it
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a holder that ends late does not push aside the one that holds after it", async (t) => {
+test("a holder that ends late does not disturb the holder after it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [late, next] = [job(), job()];
@@ -121,13 +125,13 @@ test("a holder that ends late does not push aside the one that holds after it", 
   late.end();
   await overdue;
   await fleet.clock.settle();
-  t.is(fleet.store.asked.length, asked, "the third knows that the second holds the lock");
+  t.is(fleet.store.asked.length, asked, "the third caller knows that the second holds the lock");
   next.end();
   await Promise.all([holder, third]);
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("who waits behind a body that outlasts a lock without a watchdog has the lock when that is over", async (t) => {
+test("a waiter behind a body that outlasts a lock without a watchdog enters soon after the lock expires", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = async (send) => {
     await passes(fleet.clock, 10);

@@ -12,7 +12,7 @@ interface Asked {
   readonly keys: readonly string[];
 }
 
-/** A process, and which places it asks for in one command, and when. */
+/** Returns a process and a record of its enqueue commands, with their times and keys. */
 function observed(fleet: Fleet): { readonly process: FleetProcess; readonly asked: Asked[] } {
   const asked: Asked[] = [];
   const store = batching(fleet.memory);
@@ -34,7 +34,7 @@ function observed(fleet: Fleet): { readonly process: FleetProcess; readonly aske
   return { process, asked };
 }
 
-test("whoever waits for a key looks again once a second, and all of a process in a few commands", async (t) => {
+test("each waiter enqueues again once a second, and a process batches its waiters into a few commands", async (t) => {
   const fleet = new Fleet();
   const { process, asked } = observed(fleet);
   const controller = new AbortController();
@@ -46,7 +46,7 @@ test("whoever waits for a key looks again once a second, and all of a process in
     await fleet.clock.settle();
     await fleet.clock.advance(20);
   }
-  t.is(asked.length, KEYS.length, "each its first");
+  t.is(asked.length, KEYS.length, "the first command of each waiter");
   for (let second = 0; second < 10; second += 1) {
     asked.length = 0;
     await fleet.clock.advance(SECOND);
@@ -60,7 +60,7 @@ test("whoever waits for a key looks again once a second, and all of a process in
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("whenever one came, it is heard of in time to keep its place", async (t) => {
+test("a waiter renews its ticket before it expires, whenever it came", async (t) => {
   for (const late of [0, 1, 37.5, 99, 99.999]) {
     const fleet = new Fleet();
     const { process, asked } = observed(fleet);
@@ -78,7 +78,7 @@ test("whenever one came, it is heard of in time to keep its place", async (t) =>
   }
 });
 
-test("a place that was asked for in the tick in which its waiter gives up is not sent", async (t) => {
+test("an enqueue is not sent if its waiter gives up in the same tick", async (t) => {
   const fleet = new Fleet();
   const controller = new AbortController();
   const store = batching(fleet.store);
@@ -87,7 +87,7 @@ test("a place that was asked for in the tick in which its waiter gives up is not
       ...store,
       async acquireMany(requests, timeoutMs) {
         const replies = (await store.acquireMany?.(requests, timeoutMs)) ?? [];
-        // After the promise jobs in which they are heard, and before the tick in which what goes together is sent.
+        // After the promise jobs that handle the replies, and before the tick that sends the batch.
         void passed(20).then(() => controller.abort());
         return replies;
       },
@@ -97,7 +97,7 @@ test("a place that was asked for in the tick in which its waiter gives up is not
   for (const key of keys) await fleet.foreignHolder(key, 60 * SECOND);
   await Promise.all(keys.map((key) => t.throwsAsync(process.call(key, {}, idle, controller), { any: true })));
   await fleet.clock.settle();
-  t.is(fleet.store.asked.length, keys.length, "the takes, and no place");
+  t.is(fleet.store.asked.length, keys.length, "only the acquires");
   for (const key of keys) await fleet.foreignerLeaves(key);
   await fleet.leftNothing(t, keys[0] ?? "", process);
 });

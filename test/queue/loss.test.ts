@@ -8,7 +8,7 @@ const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
 
-test("when the holder loses its lock, those who wait here go on, and its late release touches nobody", async (t) => {
+test("local waiters proceed when the holder loses its lock, and its late release does not affect them", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [late, next] = [job(), job()];
@@ -30,7 +30,7 @@ test("when the holder loses its lock, those who wait here go on, and its late re
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a body that outlasts its lock counts as under way, though another has the key by now", async (t) => {
+test("a body that outlasts its lock still counts as running after another caller gets the key", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const late = job();
@@ -45,7 +45,7 @@ test("a body that outlasts its lock counts as under way, though another has the 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("when the holder learns that its lock is gone, those who wait here go on at once", async (t) => {
+test("local waiters proceed as soon as the holder learns that its lock is gone", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const { body, running, end } = job();
@@ -61,7 +61,7 @@ test("when the holder learns that its lock is gone, those who wait here go on at
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a lock whose release is under way is not renewed any more, and not told to be lost", async (t) => {
+test("a lock is neither renewed nor reported as lost while its release is in flight", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "20s" });
   const holder = process.call(KEY, { lockTime: "30s" }, () => passes(fleet.clock, 9 * SECOND));
@@ -78,7 +78,7 @@ test("a lock whose release is under way is not renewed any more, and not told to
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a lock that is half over is not handed on, but had anew", async (t) => {
+test("a lock whose lock time is half over is not handed off but acquired anew", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onRenew = connectionRefused;

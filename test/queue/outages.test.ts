@@ -11,20 +11,20 @@ const PATIENT = { retryTimes: 1_000, waitTime: "60s" } as const;
 
 for (const [what, fate] of [
   ["its reply is lost", replyLost],
-  ["it is lost itself", lostOnTheWay],
+  ["the command is lost", lostOnTheWay],
 ] as const) {
-  test(`a release with others in line goes well in the end when ${what}`, async (t) => {
+  test(`a release with local waiters frees the key eventually if ${what}`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
     const { body, running, end } = job();
-    const holder = process.call(KEY, { watchdog: false, lockTime: "3s" }, body); // So it goes by the store.
+    const holder = process.call(KEY, { watchdog: false, lockTime: "3s" }, body); // So the hand-off goes through the store.
     await running;
     const order: number[] = [];
     const waiting = [1, 2, 3].map((n) => process.call(KEY, PATIENT, () => order.push(n)));
     fleet.store.onDrop = fate;
     end();
     await fleet.clock.advance(SECOND);
-    t.is(await holder, "done", "what became of its release is nobody's business here");
+    t.is(await holder, "done", "the holder does not wait for the release to succeed");
     fleet.store.onDrop = (send) => send();
     await fleet.clock.advance(3 * SECOND);
     await Promise.all(waiting);
@@ -34,7 +34,7 @@ for (const [what, fate] of [
   });
 }
 
-test("a late reply to a release that handed the lock on gives it to the first who waits", async (t) => {
+test("a late reply to a release that kept the key gives it to the first local waiter", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const { body, running, end } = job();
@@ -52,18 +52,18 @@ test("a late reply to a release that handed the lock on gives it to the first wh
   await fleet.clock.advance(1_500);
   t.is(await holder, "done");
   arrival.resolve();
-  t.is(await next, fleet.clock.now(), "its own try, which is still under way, is not waited for");
+  t.is(await next, fleet.clock.now(), "the waiter does not wait for its own try, which is still in flight");
   await fleet.clock.advance(SECOND);
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a late reply to a release that was carried out twice does not forget what the key was given for", async (t) => {
+test("a late reply to a repeated release does not delay the next waiter by the lock time", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "200ms" });
   const { body, running, end } = job();
   const holder = process.call(KEY, { lockTime: "50s" }, body);
   await running;
-  const next = process.call(KEY, { lockTime: "40s" }, () => fleet.clock.now()); // So it goes by the store.
+  const next = process.call(KEY, { lockTime: "40s" }, () => fleet.clock.now()); // So the hand-off goes through the store.
   await fleet.clock.settle();
   fleet.store.onNext = async (send) => {
     await send();
@@ -73,7 +73,7 @@ test("a late reply to a release that was carried out twice does not forget what 
   };
   fleet.store.onPlace = async (send) => {
     const reply = await send();
-    await passes(fleet.clock, 80); // It finds the key taken, and says so after the late reply.
+    await passes(fleet.clock, 80); // It finds the key taken, and its reply comes after the late one.
     return reply;
   };
   const endedAt = fleet.clock.now();
@@ -85,7 +85,7 @@ test("a late reply to a release that was carried out twice does not forget what 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("who waits behind a release whose reply is lost asks as soon as the lock has run out in any case", async (t) => {
+test("a waiter behind a release without a reply tries again when the lock has expired at the latest", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "6s" });
   const held = process.lock(KEY, { lockTime: "300ms" });
@@ -104,7 +104,7 @@ test("who waits behind a release whose reply is lost asks as soon as the lock ha
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("when the one to whom a release should hand on gives up meanwhile, nothing is left", async (t) => {
+test("a release whose next waiter gives up meanwhile leaves nothing behind", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const { body, running, end } = job();
@@ -122,7 +122,7 @@ test("when the one to whom a release should hand on gives up meanwhile, nothing 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("hints that are wrong, doubled or for nobody do no harm", async (t) => {
+test("wrong, duplicate, and unaddressed wake-ups do no harm", async (t) => {
   const fleet = new Fleet();
   const processes = [fleet.process(), fleet.process()];
   fleet.store.onHint = (deliver) => {
@@ -149,7 +149,7 @@ test("hints that are wrong, doubled or for nobody do no harm", async (t) => {
   await fleet.leftNothing(t, KEY, ...processes);
 });
 
-test("without any hint, the second look finds what the queue gave, before it is taken away again", async (t) => {
+test("waiters without wake-ups find the keys that the queue reserved for them", async (t) => {
   const fleet = new Fleet();
   const processes = [fleet.process(), fleet.process()];
   fleet.store.onHint = () => {};
@@ -163,7 +163,7 @@ test("without any hint, the second look finds what the queue gave, before it is 
   await fleet.leftNothing(t, KEY, ...processes);
 });
 
-test("after an outage, those who wait are served in their order", async (t) => {
+test("waiters get the lock in their order after an outage", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -182,14 +182,14 @@ test("after an outage, those who wait are served in their order", async (t) => {
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("in an outage every waiter learns in its own time that the store is unreachable", async (t) => {
+test("each waiter learns of an outage at the end of its own wait budget", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);
   const startedAt = fleet.clock.now();
   const ends = [1, 2, 3].map(async (seconds) => {
     await t.throwsAsync(process.call(KEY, { retryTimes: seconds, waitTime: "1s" }, idle), {
-      // Who has heard a second ago that somebody else holds the key does not take one short look for an outage.
+      // A waiter that saw another holder a second ago does not take one unanswered check for an outage.
       instanceOf: seconds === 1 ? LockWaitTimeoutError : LockUnreachableError,
     });
     return fleet.clock.now() - startedAt;
@@ -206,7 +206,7 @@ test("in an outage every waiter learns in its own time that the store is unreach
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("who waits behind one whom the store never answered is told so, and not that somebody held the lock", async (t) => {
+test("a waiter behind an unanswered caller reports an unreachable store, not a busy lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onTake = lostOnTheWay;
@@ -216,7 +216,7 @@ test("who waits behind one whom the store never answered is told so, and not tha
       { instanceOf: LockUnreachableError },
     ),
   );
-  // Whether the store is there is not known yet when this one has to go.
+  // It is not yet known whether the store is reachable when this waiter gives up.
   const hasty = t.throwsAsync(
     process.call(KEY, { retryTimes: 1, waitTime: "300ms" }, () => t.fail()),
     { instanceOf: LockWaitTimeoutError, message: /was asked for before by another call in this process and/ },
@@ -226,7 +226,7 @@ test("who waits behind one whom the store never answered is told so, and not tha
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("in an outage, those who come and go quickly learn that the store is unreachable, whatever was heard before it", async (t) => {
+test("short waits in an outage report an unreachable store, even if a holder was seen before it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await fleet.foreignHolder(KEY, 60 * SECOND);
@@ -243,7 +243,7 @@ test("in an outage, those who come and go quickly learn that the store is unreac
   await fleet.clock.settle();
   fleet.store.onAny = lostOnTheWay;
   for (let n = 0; n < 20; n += 1) {
-    await fleet.clock.advance(250); // So there is always somebody in line.
+    await fleet.clock.advance(250); // So the local queue is never empty.
     calls.push(call());
   }
   await fleet.clock.advance(5 * SECOND);

@@ -6,7 +6,7 @@ import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { connectionRefused, replyLate } from "../support/tampered-store";
 
-// A connection is new: whatever the store had may be gone.
+// After a reconnect the store may have lost its data.
 
 const KEY = "LOCK_payOrder_1";
 
@@ -16,7 +16,7 @@ async function hold(process: FleetProcess, count: number): Promise<Lock[]> {
   return locks;
 }
 
-test("at a new connection all leases are looked at at once, and who lost its lock is told", async (t) => {
+test("a reconnect verifies all leases immediately and reports the lost ones", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const locks = await hold(process, 3);
@@ -41,7 +41,7 @@ test("at a new connection all leases are looked at at once, and who lost its loc
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("who waits behind a lock that a new connection shows to be lost goes on at once", async (t) => {
+test("a waiter behind a lock that a reconnect finds lost enters immediately", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const holder = process.lock(KEY);
@@ -55,7 +55,7 @@ test("who waits behind a lock that a new connection shows to be lost goes on at 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("many leases are looked at in as few commands as may be", async (t) => {
+test("many leases are verified in as few commands as possible", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const locks = await hold(process, MOST_AT_ONCE + 1);
@@ -66,7 +66,7 @@ test("many leases are looked at in as few commands as may be", async (t) => {
   await Promise.all(locks.map((lock) => lock.release()));
 });
 
-test("a look without an answer changes nothing", async (t) => {
+test("an unanswered peek changes nothing", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [lock] = await hold(process, 1);
@@ -81,7 +81,7 @@ test("a look without an answer changes nothing", async (t) => {
   t.deepEqual(fleet.warnings, []);
 });
 
-test("a look without an answer is repeated until there is one", async (t) => {
+test("an unanswered peek is repeated until the store answers", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [lost, kept] = await hold(process, 2);
@@ -98,12 +98,12 @@ test("a look without an answer is repeated until there is one", async (t) => {
   await fleet.clock.advance(200);
   t.true(signal?.aborted);
   await fleet.clock.advance(1_000);
-  t.is(fleet.store.looks, looks + 1, "and no longer");
+  t.is(fleet.store.looks, looks + 1, "no more after the answer");
   await Promise.all([lost?.release(), kept?.release()]);
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a look that was sent over the connection before says nothing of what the store has lost since", async (t) => {
+test("a peek over the old connection does not count for what the store has lost since", async (t) => {
   const fleet = new Fleet();
   const [lock] = await hold(fleet.process(), 1);
   const signal = lock?.signal;
@@ -122,7 +122,7 @@ test("a look that was sent over the connection before says nothing of what the s
   await lock?.release();
 });
 
-test("nobody looks again for a lock that was given back meanwhile", async (t) => {
+test("a peek is not repeated for a lock that was released meanwhile", async (t) => {
   const fleet = new Fleet();
   const [lock] = await hold(fleet.process(), 1);
   fleet.store.onLook = connectionRefused;
@@ -132,7 +132,7 @@ test("nobody looks again for a lock that was given back meanwhile", async (t) =>
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a look that is answered after the release tells nobody anything", async (t) => {
+test("a peek that is answered after the release reports nothing", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [lock] = await hold(process, 1);

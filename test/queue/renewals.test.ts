@@ -17,11 +17,11 @@ const SECOND = 1_000;
 interface Keeper {
   readonly fleet: Fleet;
   readonly renewals: Renewals;
-  /** A lease that the store granted, and that is kept from now on. */
+  /** Returns a lease that the store granted and that is renewed from now on. */
   keep(key: string, lockTimeMs?: number, onLost?: Holder["onLost"], holdAtMostMs?: number): Promise<Lease>;
 }
 
-/** Renewals with a command time-out of one second. */
+/** Returns renewals with a command timeout of one second. */
 function keeper(): Keeper {
   const fleet = new Fleet();
   const { clock, store, memory } = fleet;
@@ -60,7 +60,7 @@ function keeper(): Keeper {
 const timeLeft = (fleet: Fleet, lease: Lease): number => new Suspension(fleet.clock).timeLeft(lease);
 const isSure = (fleet: Fleet, lease: Lease): boolean => timeLeft(fleet, lease) > 0;
 
-test("ten thousand locks that were had at about the same time cost one timer, and one renewal together", async (t) => {
+test("ten thousand locks that were acquired at about the same time share one timer and one renewal", async (t) => {
   const { fleet, renewals, keep } = keeper();
   const leases: Lease[] = [];
   for (let n = 0; n < 10_000; n += 1) {
@@ -78,7 +78,7 @@ test("ten thousand locks that were had at about the same time cost one timer, an
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a lock is renewed up to its limit and no further, and is told as lost then", async (t) => {
+test("a lock is renewed up to its holdAtMost and then reported as lost", async (t) => {
   const { fleet, keep } = keeper();
   const losses: Loss[] = [];
   const lease = await keep("limited", 3_000, (loss) => void losses.push(loss), 10_000);
@@ -95,7 +95,7 @@ test("a lock is renewed up to its limit and no further, and is told as lost then
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("locks are renewed at a third of their own lock times", async (t) => {
+test("each lock is renewed after a third of its own lock time", async (t) => {
   const { fleet, keep } = keeper();
   const short = await keep("short", 3_000);
   const long = await keep("long", 60_000);
@@ -111,7 +111,7 @@ test("locks are renewed at a third of their own lock times", async (t) => {
   t.true(isSure(fleet, short) && isSure(fleet, long));
 });
 
-test("a lock that is had later is renewed in time, though the timer waits for earlier ones", async (t) => {
+test("a later lock is renewed in time even if the timer is set for an earlier one", async (t) => {
   const { fleet, renewals, keep } = keeper();
   const first = await keep("first", 60_000);
   await fleet.clock.advance(5 * SECOND);
@@ -124,7 +124,7 @@ test("a lock that is had later is renewed in time, though the timer waits for ea
   t.true(isSure(fleet, first));
 });
 
-test("of many, the one that is expired or stolen is lost, and the others are kept", async (t) => {
+test("only deleted and stolen locks are lost in a renewal of many, and the others are kept", async (t) => {
   const { fleet, renewals, keep } = keeper();
   const leases: Lease[] = [];
   for (let n = 0; n < 10; n += 1) leases.push(await keep(`lock ${n}`));
@@ -149,7 +149,7 @@ test("of many, the one that is expired or stolen is lost, and the others are kep
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("of many, those for which the store had no answer are tried again soon, and only those", async (t) => {
+test("only the locks without an answer are retried soon after a renewal of many", async (t) => {
   const { fleet, keep } = keeper();
   const leases: Lease[] = [];
   for (let n = 0; n < 10; n += 1) leases.push(await keep(`lock ${n}`));
@@ -164,7 +164,7 @@ test("of many, those for which the store had no answer are tried again soon, and
   t.true(leases.every((lease) => isSure(fleet, lease)));
 });
 
-test("a store with fewer replies than leases has no answer for the rest", async (t) => {
+test("a lease counts as unanswered if the store sends fewer replies than leases", async (t) => {
   const { fleet, keep } = keeper();
   const leases = [await keep("answered"), await keep("other")];
   fleet.store.onRenew = async (send) => (await send()).slice(0, 1);
@@ -177,7 +177,7 @@ for (const [what, fate] of [
   ["is refused", connectionRefused],
   ["has no reply", lostOnTheWay],
 ] as const) {
-  test(`when every renewal ${what}, each lock is lost at its deadline, to the millisecond`, async (t) => {
+  test(`each lock is lost at its deadline to the millisecond if every renewal ${what}`, async (t) => {
     const { fleet, keep } = keeper();
     fleet.store.onRenew = fate;
     for (const lockTimeMs of [100, 1_000, 3_333, 30_000]) {
@@ -194,12 +194,12 @@ for (const [what, fate] of [
   });
 }
 
-test("a renewal that comes through at the last moment saves the lock, and takes the watch for its deadline away", async (t) => {
+test("a renewal that succeeds at the last moment keeps the lock and removes its deadline timer", async (t) => {
   const { fleet, renewals, keep } = keeper();
   const lease = await keep("lock");
   fleet.store.onRenew = connectionRefused;
   await fleet.clock.advance(28_900);
-  t.is(fleet.clock.pendingTimers, 2, "the next try, and the deadline");
+  t.is(fleet.clock.pendingTimers, 2, "the next try and the deadline");
   fleet.store.onRenew = (send) => send();
   await fleet.clock.advance(700);
   t.is(timeLeft(fleet, lease) > 28_000, true);
@@ -210,7 +210,7 @@ test("a renewal that comes through at the last moment saves the lock, and takes 
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a renewed lock counts from before its renewal was sent, however long the reply took", async (t) => {
+test("a renewed lock time counts from before the renewal was sent, however long the reply took", async (t) => {
   const { fleet, keep } = keeper();
   const lease = await keep("lock");
   fleet.store.onRenew = async (send) => {
@@ -222,7 +222,7 @@ test("a renewed lock counts from before its renewal was sent, however long the r
   t.is(timeLeft(fleet, lease), 30_000 * 0.99 - 2 - 800);
 });
 
-test("one lock that is about to end does not cut short the wait for the reply that keeps the others", async (t) => {
+test("an expiring lock does not shorten the wait for the reply that keeps the others", async (t) => {
   const { fleet, keep } = keeper();
   const long = await keep("long", 30_000);
   await fleet.clock.advance(6_100);
@@ -235,13 +235,13 @@ test("one lock that is about to end does not cut short the wait for the reply th
     return replies;
   };
   await fleet.clock.advance(50);
-  t.is(fleet.store.renewed.at(-1), 2, "the one is tried a last time, and the other is due");
+  t.is(fleet.store.renewed.at(-1), 2, "the short lock has its last try, and the long one is due");
   await fleet.clock.advance(100);
   t.regex(short.loss?.because ?? "", /deadline passed/);
   t.true(timeLeft(fleet, long) > 29_000);
 });
 
-test("of a short lock, one renewal that is lost on the way is not the end", async (t) => {
+test("a short lock survives one lost renewal", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onRenew = (send) => (fleet.store.renewals === 1 ? lostOnTheWay() : send());
@@ -256,7 +256,7 @@ test("of a short lock, one renewal that is lost on the way is not the end", asyn
   await fleet.leftNothing(t, "LOCK_short_1", process);
 });
 
-test("to stop is final, also for a renewal that is under way and for one that is tried again", async (t) => {
+test("stop() is final, even for a renewal that is in flight or will be retried", async (t) => {
   const { fleet, renewals, keep } = keeper();
   const [one, other] = [await keep("one"), await keep("other")];
   const arrival = deferred();
@@ -278,7 +278,7 @@ test("to stop is final, also for a renewal that is under way and for one that is
   t.is(other.loss, undefined);
 });
 
-test("one that stops while it is under way, and is kept again, is renewed by its new schedule", async (t) => {
+test("a lease that is stopped during a renewal and kept again follows its new schedule", async (t) => {
   const { fleet, renewals, keep } = keeper();
   const lease = await keep("lock");
   const arrival = deferred();
@@ -299,7 +299,7 @@ test("one that stops while it is under way, and is kept again, is renewed by its
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("after a standstill, what is over is lost, and what is not is renewed at once", async (t) => {
+test("a process that was frozen loses expired locks and renews the others immediately", async (t) => {
   const { fleet, keep } = keeper();
   const short = await keep("short", 9_000);
   const long = await keep("long", 30_000);
@@ -310,14 +310,14 @@ test("after a standstill, what is over is lost, and what is not is renewed at on
   t.true(timeLeft(fleet, long) > 29_000);
 });
 
-test("who gives back other locks when it learns that one is lost is not told that those are lost, too", async (t) => {
+test("a lock that is released in another lock's abort listener is not reported as lost", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const ended = deferred();
   const lost = process.call("first", { lockTime: "3s" }, async (lock) => {
     await process.call("second", { lockTime: "30s" }, async (other) => {
       lock.signal.addEventListener("abort", () => void other.release().then(ended.resolve));
-      fleet.clock.freeze(10 * SECOND); // Both are due: the one for its end, the other to be renewed.
+      fleet.clock.freeze(10 * SECOND); // Both are due, one to expire and one to be renewed.
       await ended.promise;
     });
   });
@@ -330,7 +330,7 @@ test("who gives back other locks when it learns that one is lost is not told tha
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a lock in a hurry does not cut short the wait for the reply that keeps another", async (t) => {
+test("a lock with a short lock time does not shorten the wait for the reply that keeps another", async (t) => {
   const { fleet, keep } = keeper();
   const long = await keep("long", 30_000);
   await fleet.clock.advance(9_900);
@@ -357,5 +357,5 @@ test("a lock that waits for a slow replica does not delay the renewal of one tha
   };
   await fleet.clock.advance(10_000);
   t.deepEqual(fleet.store.renewed, [1, 1]);
-  t.is(timeLeft(fleet, plain), 30_000 * 0.99 - 2, "its reply is here");
+  t.is(timeLeft(fleet, plain), 30_000 * 0.99 - 2, "its own reply has arrived");
 });

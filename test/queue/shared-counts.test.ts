@@ -3,13 +3,13 @@ import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { passes } from "../support/jobs";
 
-// A hold with permits counts for as many callers as the store has given it, whatever is lost or late.
+// A hold with permits counts for as many callers as the store granted, whatever reply is lost or late.
 
 const KEY = "LOCK_mail_1";
 const FIVE = { permits: 5, lockTime: "30s" } as const;
 const SECOND = 1_000;
 
-test("no more callers enter than permits, when a late grant follows a renewal that keeps one permit", async (t) => {
+test("no more callers enter than permits if a late grant follows a renewal that keeps one permit", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process({ commandTimeout: "1s" }), fleet.process()];
   const end = deferred();

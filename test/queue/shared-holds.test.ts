@@ -5,13 +5,13 @@ import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { lostOnTheWay } from "../support/tampered-store";
 
-// The readers of one process have one hold together. It is theirs only as long as it is the process's.
+// The readers of one process share one hold. They lose it when the process loses it.
 
 const KEY = "LOCK_report_1";
 const READ = { mode: "read", lockTime: "30s" } as const;
 const SECOND = 1_000;
 
-/** Readers that stay inside until `end`. */
+/** Starts readers whose bodies run until `end`. */
 function readers(
   process: FleetProcess,
   count: number,
@@ -53,7 +53,7 @@ for (const count of [10, 2_000]) {
   });
 }
 
-test("no reader joins the hold of its process once a writer waits in another one", async (t) => {
+test("no reader joins the hold of its process once a writer waits in another process", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
   const end = deferred();
@@ -74,7 +74,7 @@ test("no reader joins the hold of its process once a writer waits in another one
   await fleet.leftNothing(t, KEY, one, two);
 });
 
-test("readers that come all the time do not keep out a writer of another process", async (t) => {
+test("a constant stream of readers does not keep out a writer of another process", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
   let [readersInside, isServed] = [0, false];
@@ -103,7 +103,7 @@ test("readers that come all the time do not keep out a writer of another process
   await fleet.leftNothing(t, KEY, one, two);
 });
 
-test("a hold that is lost is lost for all its readers, and nobody joins it any more", async (t) => {
+test("a lost hold is lost for all its readers, and no reader joins it any more", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -122,7 +122,7 @@ test("a hold that is lost is lost for all its readers, and nobody joins it any m
   const late: Lock[] = [];
   const lateCalls = readers(process, 2, end.promise, late);
   await fleet.clock.advance(4 * SECOND);
-  t.is(late.length, 0, "the key is held by somebody else");
+  t.is(late.length, 0, "another caller holds the key");
   await fleet.clock.advance(3 * SECOND);
   t.is(late.length, 2);
   end.resolve();
@@ -133,7 +133,7 @@ test("a hold that is lost is lost for all its readers, and nobody joins it any m
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a hold that is revoked keeps out writers until its last reader has left", async (t) => {
+test("a revoked hold keeps out writers until its last reader has left", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
   const end = deferred();
@@ -144,7 +144,7 @@ test("a hold that is revoked keeps out writers until its last reader has left", 
   const [requestId = ""] = await holdsOf(fleet);
   t.true(await fleet.memory.revoke?.({ key: KEY, requestId }, SECOND));
   const writer = two.call(KEY, { waitTime: "60s" }, () => void order.push("writer"));
-  await fleet.clock.advance(15 * SECOND); // A renewal has told by then.
+  await fleet.clock.advance(15 * SECOND); // A renewal has reported it by then.
   t.true(inside.every((lock) => lock.signal.aborted && lock.remaining() === 0));
   t.deepEqual(order, []);
   end.resolve();
@@ -154,7 +154,7 @@ test("a hold that is revoked keeps out writers until its last reader has left", 
   await fleet.leftNothing(t, KEY, one, two);
 });
 
-test("a reader does not join a hold that nobody could renew for half of its time", async (t) => {
+test("a reader does not join a hold that could not be renewed for half of its lock time", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -176,7 +176,7 @@ test("a reader does not join a hold that nobody could renew for half of its time
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("holdAtMost ends the lock of one reader, and leaves the others theirs", async (t) => {
+test("holdAtMost ends the lock of one reader and keeps those of the others", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
   const end = deferred();
@@ -227,7 +227,7 @@ test("a reader that leaves before its holdAtMost is over leaves no timer", async
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("readers with another lock time have a hold of their own", async (t) => {
+test("readers with another lock time have their own hold", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -242,7 +242,7 @@ test("readers with another lock time have a hold of their own", async (t) => {
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("readers that acquire several keys, and are not renewed after that, leave other readers their renewals", async (t) => {
+test("a multi-key reader without a watchdog does not stop the renewals of other readers", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -264,7 +264,7 @@ test("readers that acquire several keys, and are not renewed after that, leave o
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("readers of several keys learn when holdAtMost is over, beside readers that go on", async (t) => {
+test("a multi-key reader learns when its holdAtMost is over, while other readers continue", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -286,7 +286,7 @@ test("readers of several keys learn when holdAtMost is over, beside readers that
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("callers that leave one after the other give their permits back with one renewal", async (t) => {
+test("callers that leave one after the other release their permits in at most two commands", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const ends = Array.from({ length: 20 }, () => deferred());

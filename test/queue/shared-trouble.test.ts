@@ -4,13 +4,13 @@ import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
 
-// What a shared hold does while the store cannot be asked.
+// Shared holds while the store is unreachable.
 
 const KEY = "LOCK_report_1";
 const READ = { mode: "read", lockTime: "30s" } as const;
 const SECOND = 1_000;
 
-test("a reader that cannot ask whether it may join asks again a few times a second", async (t) => {
+test("a reader that cannot confirm a shared hold retries a few times a second", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -36,7 +36,7 @@ test("a reader that cannot ask whether it may join asks again a few times a seco
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a shared hold that the store may have lost is asked about until the store answers", async (t) => {
+test("a shared hold that the store may have lost is checked until the store answers", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -69,7 +69,7 @@ test("a shared hold that the store may have lost is asked about until the store 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a reader gives up when its budget ends, though the store has not said whether it may join", async (t) => {
+test("a reader gives up at the end of its wait budget even if the store has not answered", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "5s" });
   const end = deferred();

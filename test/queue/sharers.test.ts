@@ -4,12 +4,12 @@ import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { lostOnTheWay } from "../support/tampered-store";
 
-// Those of one process who share a key with permits: who leaves hands its share on, and who would find no room does not ask.
+// Callers of one process that share a key with permits. A release hands off its permit, and a caller without room sends nothing.
 
 const KEY = "LOCK_mail_1";
 const TWO = { permits: 2 } as const;
 
-/** So many that come at once, each for a millisecond, and how many of them were inside at most. */
+/** Runs this many calls of one millisecond at once, and returns the largest number that were inside together. */
 async function crowd(fleet: Fleet, process: FleetProcess, size: number): Promise<number> {
   let [inside, most] = [0, 0];
   const calls = Array.from({ length: size }, () =>
@@ -25,17 +25,17 @@ async function crowd(fleet: Fleet, process: FleetProcess, size: number): Promise
   return most;
 }
 
-test("a crowd in one process shares a key for next to no commands, and as many are inside as may be", async (t) => {
+test("many callers in one process share all permits of a key for a few commands", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   t.is(await crowd(fleet, process, 28), 2);
-  // Each of the two shares is taken once, and handed on for as long as a turn may last.
+  // Each of the two permits is acquired once and handed off for one turn.
   t.true(fleet.store.asked.length <= 4, `${fleet.store.asked.length} requests`);
   t.is(fleet.store.placed.length, 0);
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("the turns of a process come to an end where another one waits", async (t) => {
+test("a process with many callers leaves a permit to a waiter of another process", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
   let isServed = false;
@@ -49,7 +49,7 @@ test("the turns of a process come to an end where another one waits", async (t) 
   await fleet.leftNothing(t, KEY, one, two);
 });
 
-test("who wants the key alone, and came first, is not overtaken by those who share it", async (t) => {
+test("callers with permits do not overtake an exclusive waiter that came first", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -67,7 +67,7 @@ test("who wants the key alone, and came first, is not overtaken by those who sha
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a share is handed on only to who asks for as many permits", async (t) => {
+test("a permit is handed off only to a caller that asks for the same number of permits", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -83,11 +83,11 @@ test("a share is handed on only to who asks for as many permits", async (t) => {
   await fleet.clock.advance(3_000);
   await Promise.all([...held, ...others]);
   t.is(values.length, 2);
-  t.false(before?.includes(values[0] ?? "-"), "the first has a share of its own");
+  t.false(before?.includes(values[0] ?? "-"), "the first has its own hold");
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("who is held back is told by whom, and those of one process have one place in the queue of the store", async (t) => {
+test("a timeout names the local holder of a permit, and local waiters share one ticket", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [end, leaves] = [deferred(), new AbortController()];
@@ -102,7 +102,7 @@ test("who is held back is told by whom, and those of one process have one place 
   await fleet.clock.advance(10);
   await Promise.all(held);
 
-  // Somebody else's: one of ours asks for all, and another one goes on when it leaves.
+  // Another process holds the key. One local waiter asks for all, and another continues when it leaves.
   await fleet.foreignHolder(KEY, 60_000);
   const asking = [leaves.signal, undefined, undefined].map((signal) =>
     process.call(KEY, TWO, () => {}, { signal }).catch((error: unknown) => error),
@@ -119,7 +119,7 @@ test("who is held back is told by whom, and those of one process have one place 
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("who names another number of permits waits in the store, and goes in when there is room", async (t) => {
+test("callers with another number of permits wait in the store queue and enter when there is room", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -133,7 +133,7 @@ test("who names another number of permits waits in the store, and goes in when t
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a share that nobody renews, and is over, holds nobody back, though its body goes on", async (t) => {
+test("an expired permit without a watchdog blocks no caller even if its body still runs", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -152,7 +152,7 @@ test("a share that nobody renews, and is over, holds nobody back, though its bod
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a share that is lost holds nobody back, though its body goes on", async (t) => {
+test("a lost permit blocks no caller even if its body still runs", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "100ms" });
   const end = deferred();
@@ -171,7 +171,7 @@ test("a share that is lost holds nobody back, though its body goes on", async (t
   end.resolve();
   await fleet.clock.advance(200);
   t.deepEqual(
-    (await Promise.all(held)).map((told) => /LockLostError/.test(String(told))),
+    (await Promise.all(held)).map((error) => /LockLostError/.test(String(error))),
     [true, true],
   );
   await fleet.leftNothing(t, KEY, process);

@@ -6,12 +6,12 @@ import { Fleet } from "../support/fleet";
 import { idle, job } from "../support/jobs";
 import { replyLost, type AnyFate } from "../support/tampered-store";
 
-// A store of somebody else's, in JavaScript, with a fault: a method without a `return`, or with null for nothing.
+// A faulty third-party store in JavaScript. One of its methods lacks a `return`, or returns null.
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-/** The command is carried out, and the reply is this. */
+/** Executes the command and replies with this value. */
 function replies(nothing: undefined | null): AnyFate {
   return async (send) => {
     await send();
@@ -21,22 +21,22 @@ function replies(nothing: undefined | null): AnyFate {
 
 for (const nothing of [undefined, null]) {
   for (const command of ["onTake", "onPlace"] as const) {
-    test(`a store that replies ${nothing} to ${command} is told as one that does not answer`, async (t) => {
+    test(`a store that replies ${nothing} to ${command} is reported as unreachable`, async (t) => {
       const fleet = new Fleet();
       const process = fleet.process();
       if (command === "onPlace") await fleet.foreignHolder(KEY, 60 * SECOND);
       fleet.store[command] = replies(nothing);
       const call = process.call(KEY, { retryTimes: 1, waitTime: "1s" }, () => t.fail());
-      const told = t.throwsAsync(call, { instanceOf: LockUnreachableError, message: /sent no reply/ });
+      const outcome = t.throwsAsync(call, { instanceOf: LockUnreachableError, message: /sent no reply/ });
       await fleet.clock.advance(2 * SECOND);
-      await told;
+      await outcome;
       if (command === "onPlace") await fleet.foreignerLeaves(KEY);
       fleet.store[command] = (send) => send();
       await fleet.leftNothing(t, KEY, process);
     });
   }
 
-  test(`a store that replies ${nothing} to a release is asked again until it says more`, async (t) => {
+  test(`a release is sent again if the store replies ${nothing}`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
     fleet.store.onDrop = replies(nothing);
@@ -47,7 +47,7 @@ for (const nothing of [undefined, null]) {
     await fleet.leftNothing(t, KEY, process);
   });
 
-  test(`a store that replies ${nothing} to a renewal, or something else than a list of replies, is asked again`, async (t) => {
+  test(`a renewal is sent again if the store replies ${nothing} or anything but a list of replies`, async (t) => {
     for (const reply of [nothing, [nothing], {}, true, [true], ["OK"], { renewed: true }]) {
       const fleet = new Fleet();
       const process = fleet.process();
@@ -63,7 +63,7 @@ for (const nothing of [undefined, null]) {
     }
   });
 
-  test(`a store that replies ${nothing} when it is asked who holds keeps nobody who handed on`, async (t) => {
+  test(`a caller that handed off does not hang if the store replies ${nothing} to a peek`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
     fleet.store.onLook = async () => nothing as never;
@@ -75,7 +75,7 @@ for (const nothing of [undefined, null]) {
     t.deepEqual(await Promise.all([first, second]), ["done", "done"]);
   });
 
-  test(`a store that replies ${nothing} for one among many fails that one alone`, async (t) => {
+  test(`a store that replies ${nothing} for one request of a batch fails only that request`, async (t) => {
     const fleet = new Fleet();
     const store = batching(fleet.store);
     const faulty = Object.assign(Object.create(store) as Store, {
@@ -92,7 +92,7 @@ for (const nothing of [undefined, null]) {
   });
 }
 
-test("so is one that is asked to confirm what was found", async (t) => {
+test("a store that sends nonsense when it must confirm a found hold is reported as unreachable", async (t) => {
   for (const reply of [{}, true, [true], ["OK"], [], undefined]) {
     const fleet = new Fleet();
     const process = fleet.process();
@@ -111,7 +111,7 @@ test("so is one that is asked to confirm what was found", async (t) => {
   }
 });
 
-test("a store whose listen() returns nothing that ends it is refused at once", (t) => {
+test("a store whose listen() returns no function is rejected immediately", (t) => {
   const fleet = new Fleet();
   const deaf = Object.assign(Object.create(fleet.store) as Store, { listen: () => undefined });
   t.throws(() => fleet.process({ store: deaf }), {
@@ -121,10 +121,10 @@ test("a store whose listen() returns nothing that ends it is refused at once", (
 });
 
 function refuse(): never {
-  throw new Error("refused");
+  throw new Error("announce() failed");
 }
 
-test("a store whose announce() throws, or returns no promise, costs no lock", async (t) => {
+test("a store whose announce() throws or returns no promise does not affect locks", async (t) => {
   for (const announce of [refuse, (): undefined => undefined]) {
     const fleet = new Fleet();
     Object.assign(fleet.store, { announce });

@@ -5,7 +5,7 @@ import { idle, job, passes } from "../support/jobs";
 import { SuspendableClock } from "../support/suspendable-clock";
 import { lostOnTheWay } from "../support/tampered-store";
 
-// The machine of a process is suspended: its clock stands still, and the store's goes on.
+// The machine of a process is suspended. Its clock stops, and the clock of the store goes on.
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
@@ -20,7 +20,7 @@ function machine(): Machine {
   return { fleet: new Fleet(clock), clock };
 }
 
-test("after a suspension nothing is sure, and nothing is lost, until a renewal answers", async (t) => {
+test("a lock is neither held nor lost after a suspension until a renewal is answered", async (t) => {
   const { fleet, clock } = machine();
   const lock = fleet.process().lock(KEY, { lockTime: "30s" });
   t.true(await lock.acquire());
@@ -34,11 +34,11 @@ test("after a suspension nothing is sure, and nothing is lost, until a renewal a
   t.is(lock.remaining(), 0);
   t.throws(() => lock.assertHeld(), { instanceOf: LockLostError });
   await clock.advance(299);
-  t.is(fleet.store.renewals, 1, "at once");
+  t.is(fleet.store.renewals, 1, "sent immediately");
   t.is(lock.remaining(), 0);
   t.false(signal.aborted);
   await clock.advance(1);
-  t.is(lock.remaining(), 30_000 * 0.99 - 2 - 300, "it counts from that renewal");
+  t.is(lock.remaining(), 30_000 * 0.99 - 2 - 300, "the lock time counts from that renewal");
   t.notThrows(() => lock.assertHeld());
   t.false(signal.aborted);
   await lock.release();
@@ -46,14 +46,14 @@ test("after a suspension nothing is sure, and nothing is lost, until a renewal a
   await fleet.leftNothing(t, KEY);
 });
 
-test("a suspension that outlasted the lock is told as a loss by the first renewal", async (t) => {
+test("the first renewal after a suspension that outlasted the lock reports the loss", async (t) => {
   const { fleet, clock } = machine();
   const lock = fleet.process().lock(KEY, { lockTime: "30s" });
   t.true(await lock.acquire());
   const { signal } = lock;
   await clock.advance(SECOND);
   clock.suspend(60 * SECOND);
-  await fleet.takeAway(KEY); // The store's clock went on.
+  await fleet.takeAway(KEY); // The clock of the store went on.
   await fleet.foreignHolder(KEY, 60 * SECOND);
   t.is(lock.remaining(), 0);
   t.false(signal.aborted);
@@ -62,7 +62,7 @@ test("a suspension that outlasted the lock is told as a loss by the first renewa
   await t.throwsAsync(lock.release(), { instanceOf: LockLostError, message: /somebody else holds it/ });
 });
 
-test("a suspension is noticed at the next renewal though nobody asks", async (t) => {
+test("a suspension is noticed at the next renewal even if nobody checks the lock", async (t) => {
   const { fleet, clock } = machine();
   const lock = fleet.process().lock(KEY, { lockTime: "30s" });
   t.true(await lock.acquire());
@@ -74,7 +74,7 @@ test("a suspension is noticed at the next renewal though nobody asks", async (t)
   await t.throwsAsync(lock.release(), { instanceOf: LockLostError });
 });
 
-test("a renewal that was sent before the suspension confirms nothing after it", async (t) => {
+test("a renewal that was sent before a suspension does not confirm the lock after it", async (t) => {
   const { fleet, clock } = machine();
   const lock = fleet.process().lock(KEY, { lockTime: "30s" });
   t.true(await lock.acquire());
@@ -96,7 +96,7 @@ test("a renewal that was sent before the suspension confirms nothing after it", 
   await lock.release();
 });
 
-test("a grant that was asked for before the suspension is renewed first", async (t) => {
+test("a grant that was requested before a suspension is renewed before the body runs", async (t) => {
   const { fleet, clock } = machine();
   fleet.store.onTake = async (send) => {
     const reply = await send();
@@ -116,12 +116,12 @@ test("a grant that was asked for before the suspension is renewed first", async 
   t.is(fleet.store.renewals, 1);
   t.is(remainingMs, 30_000 * 0.99 - 2);
   end();
-  // That the key is still there says nothing of what was before the renewal, when nobody was inside.
+  // The key is still ours at the release. The time before the renewal does not matter, because no body ran then.
   t.is(await call, "done");
   await fleet.leftNothing(t, KEY);
 });
 
-test("without the watchdog a lock is lost as soon as a suspension is noticed, because nobody renews it", async (t) => {
+test("a lock without a watchdog is lost as soon as a suspension is noticed", async (t) => {
   const { fleet, clock } = machine();
   const lock = fleet.process().lock(KEY, { lockTime: "30s", watchdog: false });
   t.true(await lock.acquire());
@@ -138,7 +138,7 @@ test("without the watchdog a lock is lost as soon as a suspension is noticed, be
   await t.throwsAsync(lock.release(), { instanceOf: LockLostError, message: /the machine was suspended/ });
 });
 
-test("a lock that nobody renews is not lost to its caller if the store still had it at the end", async (t) => {
+test("a lock without a watchdog reports no loss after a suspension if its release finds the key", async (t) => {
   const { fleet, clock } = machine();
   const lock = fleet.process().lock(KEY, { lockTime: "30s", watchdog: false });
   t.true(await lock.acquire());
@@ -149,7 +149,7 @@ test("a lock that nobody renews is not lost to its caller if the store still had
   await fleet.leftNothing(t, KEY);
 });
 
-test("a signal that is first read after a suspension tells of it", async (t) => {
+test("a signal that is first read after a suspension reports the loss", async (t) => {
   const { fleet, clock } = machine();
   const process = fleet.process();
   const [kept, other] = [
@@ -160,15 +160,15 @@ test("a signal that is first read after a suspension tells of it", async (t) => 
   t.true(await other.acquire());
   await clock.advance(SECOND);
   clock.suspend(60 * SECOND);
-  await fleet.takeAway(KEY); // The store's clock went on.
+  await fleet.takeAway(KEY); // The clock of the store went on.
   t.true(other.signal.aborted);
-  t.false(kept.signal.aborted, "the renewal, which it makes due, decides");
+  t.false(kept.signal.aborted, "the read triggers a renewal, which decides");
   await clock.settle();
   t.true(kept.signal.aborted);
   await t.throwsAsync(kept.release(), { instanceOf: LockLostError });
 });
 
-test("after a suspension a lock is not handed on, and its holder's end is told of once", async (t) => {
+test("a lock is not handed off after a suspension, and its release is logged once", async (t) => {
   const { fleet, clock } = machine();
   const lines: string[] = [];
   const process = fleet.process({ logger: { warn: () => t.fail(), debug: (line) => void lines.push(line) } });
@@ -193,7 +193,7 @@ test("after a suspension a lock is not handed on, and its holder's end is told o
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("an entry into a reentrant lock right after a suspension throws, and sends nothing", async (t) => {
+test("a reentrant call right after a suspension throws without running its body", async (t) => {
   const { fleet, clock } = machine();
   const process = fleet.process();
   const reentrant = { reentrant: true } as const;

@@ -8,12 +8,12 @@ import { idle, passes } from "../support/jobs";
 import { Machine } from "../support/machine";
 import { connectionRefused } from "../support/tampered-store";
 
-// A machine that is suspended while it has locks: its monotonic clock stands still, and the store's does not.
+// A machine is suspended while it holds locks. Its monotonic clock stops, and the clock of the store does not.
 
 const KEY = "LOCK_payOrder_1";
 const SECOND = 1_000;
 
-/** A process on a machine that may be suspended. It has run for a while. */
+/** Creates a process on a machine that can be suspended. The process has run for a second. */
 async function suspendable(): Promise<{ fleet: Fleet; machine: Machine; process: FleetProcess }> {
   const fleet = new Fleet();
   const machine = new Machine(fleet.clock);
@@ -22,7 +22,7 @@ async function suspendable(): Promise<{ fleet: Fleet; machine: Machine; process:
   return { fleet, machine, process };
 }
 
-test("what is granted while the machine is suspended is believed only when the store says so again", async (t) => {
+test("a lock that was granted before a suspension counts only after the store confirms it again", async (t) => {
   const { fleet, machine, process } = await suspendable();
   fleet.store.onTake = async (send) => {
     const reply = await send();
@@ -41,7 +41,7 @@ test("what is granted while the machine is suspended is believed only when the s
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a time since boot that cannot be read at first hides no suspension from the one who is about to enter", async (t) => {
+test("a caller notices a suspension before it enters even if the boot time is unreadable at first", async (t) => {
   const { fleet, machine, process } = await suspendable();
   fleet.store.onTake = async (send) => {
     const reply = await send();
@@ -61,7 +61,7 @@ test("a time since boot that cannot be read at first hides no suspension from th
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a suspension that code in the middle of a grant notices holds for that lock, too", async (t) => {
+test("a suspension that a grant listener notices applies to the granted lock, too", async (t) => {
   const { fleet, machine, process } = await suspendable();
   const key = "LOCK_suspended_1";
   const other = process.lock("LOCK_suspended_1b", { lockTime: "10s" });
@@ -69,7 +69,7 @@ test("a suspension that code in the middle of a grant notices holds for that loc
   await fleet.clock.advance(SECOND);
   fleet.store.onTake = async (send) => {
     const reply = await send();
-    t.true(other.remaining() > 0); // It has just looked, and does not look again in the next 20 ms.
+    t.true(other.remaining() > 0); // The clock was just read, and is not read again for 20 ms.
     machine.suspend(60 * SECOND);
     return reply;
   };
@@ -91,21 +91,21 @@ test("a suspension that code in the middle of a grant notices holds for that loc
   await fleet.leftNothing(t, key, process);
 });
 
-const UNTOLD: readonly (readonly [what: string, options: LockOptions, isCutOff: boolean])[] = [
-  ["left to expire", { lockTime: "10s", autoUnlock: false, watchdog: false }, false],
-  ["given back over a network that is not up yet", { lockTime: "10s" }, true],
+const UNREPORTED: readonly (readonly [what: string, options: LockOptions, isCutOff: boolean])[] = [
+  ["autoUnlock=false", { lockTime: "10s", autoUnlock: false, watchdog: false }, false],
+  ["released while the network is down", { lockTime: "10s" }, true],
 ];
 
-for (const [what, options, isCutOff] of UNTOLD) {
+for (const [what, options, isCutOff] of UNREPORTED) {
   for (const looks of [true, false]) {
-    const how = looks ? "after a look" : "unlooked-at";
-    test(`a lock that ran out in a suspension counts as lost: ${what}, ${how}`, async (t) => {
+    const how = looks ? "after a check" : "unchecked";
+    test(`a lock that expired during a suspension counts as lost (${what}, ${how})`, async (t) => {
       const { fleet, machine, process } = await suspendable();
       const lock = process.lock(KEY, options);
       t.true(await lock.acquire());
       await fleet.clock.advance(SECOND);
       machine.suspend(60 * SECOND);
-      t.is(await fleet.process().call(KEY, {}, idle), "done", "somebody else has worked meanwhile");
+      t.is(await fleet.process().call(KEY, {}, idle), "done", "another caller has held the key meanwhile");
       if (isCutOff) fleet.store.onAny = connectionRefused;
       if (looks) t.is(lock.remaining(), 0);
       await t.throwsAsync(lock.release(), { instanceOf: LockLostError });
@@ -116,7 +116,7 @@ for (const [what, options, isCutOff] of UNTOLD) {
   }
 }
 
-test("a lock that nobody renews is lost before the next caller of the process enters", async (t) => {
+test("a lock without a watchdog is lost before the next caller of the process enters", async (t) => {
   const { fleet, machine, process } = await suspendable();
   const late = process.lock(KEY, { lockTime: "10s", watchdog: false });
   t.true(await late.acquire());
@@ -130,7 +130,7 @@ test("a lock that nobody renews is lost before the next caller of the process en
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a suspension while a body is entering a reentrant lock does not take its terms from it", async (t) => {
+test("a suspension while a reentrant call enters does not take its fencing token and lock time from it", async (t) => {
   const { fleet, machine, process } = await suspendable();
   const reply = deferred();
   fleet.store.onRenew = async (send) => {
@@ -150,7 +150,7 @@ test("a suspension while a body is entering a reentrant lock does not take its t
     machine.suspend(2 * SECOND);
     t.is(outer.remaining(), 0);
     await passes(fleet.clock, 50);
-    t.true(outer.remaining() > 0, "a renewal has said so");
+    t.true(outer.remaining() > 0, "a renewal has confirmed it");
     reply.resolve();
     return await inner;
   });
@@ -161,7 +161,7 @@ test("a suspension while a body is entering a reentrant lock does not take its t
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("who asked the store while a lock was in doubt leaves its queue when that lock is handed on to it", async (t) => {
+test("a waiter that joined the store queue leaves it when the lock is handed off to it", async (t) => {
   const { fleet, machine, process } = await suspendable();
   fleet.store.onRenew = async (send) => {
     await passes(fleet.clock, 25);
@@ -171,7 +171,7 @@ test("who asked the store while a lock was in doubt leaves its queue when that l
   t.true(await held.acquire());
   await fleet.clock.advance(25);
   machine.suspend(2 * SECOND);
-  t.is(held.remaining(), 0); // Its renewal is on its way.
+  t.is(held.remaining(), 0); // Its renewal is in flight.
   const next = process.call(KEY, {}, (lock) => lock.storeValue);
   await fleet.clock.advance(10);
   t.is(fleet.store.placed.length, 1);
@@ -185,12 +185,12 @@ test("who asked the store while a lock was in doubt leaves its queue when that l
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a suspension under the body that comes to light only after its end is told of where the store confirms nothing", async (t) => {
+test("a suspension that is noticed only during an unconfirmed release is reported as a loss", async (t) => {
   const { fleet, machine, process } = await suspendable();
   const lock = process.lock(KEY, { lockTime: "10s" });
   t.true(await lock.acquire());
   await fleet.clock.advance(SECOND);
-  t.true(lock.remaining() > 0); // It has just looked, and does not look again in the next 20 ms.
+  t.true(lock.remaining() > 0); // The clock was just read, and is not read again for 20 ms.
   machine.suspend(60 * SECOND);
   fleet.store.onDrop = async () => {
     fleet.clock.freeze(25);
@@ -199,7 +199,7 @@ test("a suspension under the body that comes to light only after its end is told
   await t.throwsAsync(lock.release(), { instanceOf: LockLostError, message: /connect ECONNREFUSED/ });
 });
 
-test("without a suspension a body that succeeded is not failed by a release that nobody confirms", async (t) => {
+test("an unconfirmed release without a suspension does not fail a body that succeeded", async (t) => {
   const { fleet, process } = await suspendable();
   const lock = process.lock(KEY, { lockTime: "10s" });
   t.true(await lock.acquire());

@@ -39,7 +39,7 @@ function mostStepsBesideMany(besideFew: number): number {
 
 type Keys = string | readonly string[];
 
-/** A call of a tagged function that stays in its body until it is told to leave. */
+/** A call of a tagged function whose body runs until `leave()` is called. */
 class Caller {
   isInside = false;
   /** Creates a call inside the body of this one. */
@@ -74,12 +74,12 @@ class Caller {
   }
 }
 
-/** What the callers of one process do. */
+/** The callers of one process. */
 class World {
   readonly fleet = new Fleet();
   readonly process: FleetProcess;
 
-  /** @param sendsTogether whether the store takes many commands at once */
+  /** @param sendsTogether whether the store accepts batches of commands */
   constructor(sendsTogether: boolean) {
     const { memory, clock } = this.fleet;
     const logger = { warn: () => {} };
@@ -99,7 +99,7 @@ class World {
   }
 }
 
-/** One operation after the other, by name. Each returns whether it had its effect. */
+/** Operations by name, which run one after the other. Each returns whether it had its effect. */
 type Operations = Readonly<Record<string, () => Promise<boolean>>>;
 
 /** Runs the operations beside few and beside many, and compares the work of each. */
@@ -128,7 +128,7 @@ async function compare(
 
 function costsTheSame(title: string, beside: (world: World, count: number) => Promise<Operations>): void {
   for (const sendsTogether of [false, true]) {
-    const how = sendsTogether ? ", over a store that takes many commands at once" : "";
+    const how = sendsTogether ? ", with a store that accepts batches" : "";
     inMatrixSerially(`${title}${how}`, async (t) => {
       const grown = await compare(t, (count) => beside(new World(sendsTogether), count));
       t.is(grown.join("\n"), "");
@@ -136,14 +136,14 @@ function costsTheSame(title: string, beside: (world: World, count: number) => Pr
   }
 }
 
-/** Calls a function that is not to wait. Returns whether it was refused. */
+/** Calls with no wait budget and returns whether the call was refused. */
 async function isRefused(world: World, keys: Keys, options: LockOptions): Promise<boolean> {
   const caller = world.call(keys, { ...options, retryTimes: 0 });
   await world.advance(MOMENT_MS);
   return (await caller.done) instanceof Error;
 }
 
-/** Returns whether the caller is still waiting when it gives up, and leaves with the reason for that. */
+/** Makes a waiter give up. Returns whether it was waiting and ended with the reason of its abort. */
 async function givesUp(world: World, caller: Caller | undefined): Promise<boolean> {
   if (caller === undefined || caller.isInside) return false;
   caller.giveUp();
@@ -151,7 +151,7 @@ async function givesUp(world: World, caller: Caller | undefined): Promise<boolea
   return (await caller.done) === "away";
 }
 
-/** Returns whether the caller is inside until it leaves, and held its lock to the end. */
+/** Makes a holder leave. Returns whether it was inside and held its lock to the end. */
 async function leaves(world: World, caller: Caller | undefined): Promise<boolean> {
   if (caller?.isInside !== true) return false;
   caller.leave();
@@ -165,7 +165,7 @@ async function entersAndLeaves(world: World, keys: Keys, options: LockOptions = 
   return await leaves(world, caller);
 }
 
-// ---- many who wait ------------------------------------------------------------------------------------
+// ---- many waiters -------------------------------------------------------------------------------------
 
 const WAITERS: readonly { readonly who: string; readonly keys: Keys; readonly options: LockOptions }[] = [
   { who: "an exclusive lock", keys: KEY, options: {} },
@@ -222,7 +222,7 @@ for (const { who, keys, options } of WAITERS) {
   }
 }
 
-// ---- many who hold ------------------------------------------------------------------------------------
+// ---- many holders -------------------------------------------------------------------------------------
 
 const HOLDERS: readonly { readonly who: string; readonly options: LockOptions }[] = [
   { who: "readers", options: { mode: "read" } },
@@ -324,7 +324,7 @@ for (const { who, permits } of [
   { who: "callers with permits", permits: 1_000 },
 ]) {
   inMatrixSerially(
-    `each command of ${who} costs the memory store the same beside few and many others`,
+    `each command of ${who} costs the memory store the same beside few and many other callers`,
     async (t) => {
       const grown = await compare(t, async (count) => {
         const store = memoryStore({ clock: new VirtualClock() });
@@ -385,14 +385,14 @@ for (const { what, plant, found } of [
     found: /^a call that waits: runtime\/fifo\.ts:\d+ keys ran 9 times, then 299$/m,
   },
   {
-    what: "a built-in function that goes through all waiters",
+    what: "a built-in function that iterates over all waiters",
     plant(this: LocalQueue, waiter: Parameters<typeof join>[0]): void {
       if (![...this.waiters()].includes(waiter)) join.call(this, waiter);
     },
     found: /^a call that waits: runtime\/queue\/lock-manager\.ts:\d+ \(includes\) ran 10 times, then 300$/m,
   },
 ]) {
-  inMatrixSerially(`${what} is found`, async (t) => {
+  inMatrixSerially(`the comparison finds ${what}`, async (t) => {
     t.teardown(() => {
       LocalQueue.prototype.join = join;
     });

@@ -28,7 +28,7 @@ export const functions: Record<string, any> = { declared, arrow, promised, strea
   property: new Orders().property, items: Orders.prototype.items, inLiteral: literal.inLiteral, conditional, outer };
 `;
 
-/** Functions without a tag that have a woven one in them, or the look of one. */
+/** Functions without a tag that contain a woven function, or text that looks like one. */
 const UNTAGGED = `
 export async function holdsArrow(id: string) { ${TAG} const inner = async (id: string) => id; return inner(id); }
 export async function holdsFunction(id: string) { return inner(id); ${TAG} async function inner(id: string) { return id; } }
@@ -49,7 +49,7 @@ export const functions: Record<string, any> = { holdsArrow, holdsFunction, arrow
 
 type Functions = Readonly<Record<string, (...args: never[]) => unknown>>;
 
-/** The functions of a module, after the weave and a compiler. */
+/** Weaves and compiles a module, and returns its functions. */
 function loaded(source: string, compile: (text: string) => string): Functions {
   const woven = weave("a.ts", source, { ts, module: "esm" });
   if (woven === undefined || woven.diagnostics.length > 0) throw new Error("not woven");
@@ -74,7 +74,7 @@ const withTslib = (text: string): string =>
     "return (0, tslib_1.__awaiter)(",
   );
 
-/** With a counter before each statement, in the parentheses that tools for coverage write. */
+/** Adds the counters that coverage tools write before each statement. */
 const withCounters = (text: string): string =>
   byTypeScript(ts.ScriptTarget.ES2022)(text).replaceAll(
     /const lock = (lockweave\.open\([^;]*\));/g,
@@ -92,7 +92,7 @@ for (const [what, compile] of [
   ["esbuild, minified", byEsbuild({ minify: true })],
   ["a tool for coverage", withCounters],
 ] as const) {
-  test(`assertWoven() tells tagged functions from functions with a tagged one inside: ${what}`, (t) => {
+  test(`assertWoven() distinguishes tagged functions from functions that contain one: ${what}`, (t) => {
     const tagged = Object.entries(loaded(TAGGED, compile));
     t.is(tagged.length, 11);
     for (const [name, fn] of tagged) t.notThrows(() => assertWoven(fn), `${name}: ${String(fn)}`);
@@ -103,18 +103,18 @@ for (const [what, compile] of [
   });
 }
 
-test("assertWoven() names a cure", (t) => {
-  const said = (fn: (...args: never[]) => unknown): string => t.throws(() => assertWoven(fn)).message;
-  const plain = said(async () => {});
-  for (const cure of ["@redisLock", "lockweave/vite", "lockweave/jest", "lockweave/register"])
-    t.true(plain.includes(cure), plain);
+test("the error of assertWoven() says how to fix it", (t) => {
+  const messageOf = (fn: (...args: never[]) => unknown): string => t.throws(() => assertWoven(fn)).message;
+  const plain = messageOf(async () => {});
+  for (const fix of ["@redisLock", "lockweave/vite", "lockweave/jest", "lockweave/register"])
+    t.true(plain.includes(fix), plain);
   const { holdsArrow = () => {} } = loaded(UNTAGGED, byEsbuild({}));
   t.regex(
-    said(holdsArrow),
+    messageOf(holdsArrow),
     /^The function `holdsArrow` was not woven: a function inside it has a lock, .* Fix: put/,
   );
   t.regex(
-    said(holdsArrow.bind(null)),
+    messageOf(holdsArrow.bind(null)),
     /`bound holdsArrow` was not woven: .* Fix: give assertWoven\(\) the function itself/,
   );
 });

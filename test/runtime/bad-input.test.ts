@@ -8,8 +8,8 @@ import { systemClock } from "../../runtime/clock";
 import { formatValue } from "../../runtime/format-value";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
-// Wrong calls as plain JavaScript makes them, where no compiler stands in the way. Each is refused by name
-// before anything goes out: the client would connect at its first command, and all that it sends is counted.
+// Wrong calls that plain JavaScript can make, because no compiler rejects them. Lockweave must reject each one before
+// it sends anything. The client connects at its first command, and a proxy counts its bytes.
 
 type Anything = (...args: unknown[]) => unknown;
 type Names =
@@ -80,26 +80,26 @@ const forbid = (): never => {
 };
 const hostile = new Proxy({}, { get: forbid, has: forbid, ownKeys: forbid, getPrototypeOf: forbid });
 
-/** An option of this name that is the object's own, also where an assignment would do something else. */
+/** An object with this own property. An assignment would not create one for `__proto__`. */
 function own(name: string, value: unknown): object {
   return Object.defineProperty({}, name, { value, enumerable: true });
 }
 
-/** How a title names the value. */
+/** The value as a title shows it. */
 function titled(value: unknown): string {
   const text = inspect(value, { depth: 0 });
   if (value === hostile) return `${text} behind a proxy that throws`;
   return text.length > 40 ? `${text.slice(0, 40)}...` : text;
 }
 
-/** The call is refused with an error of this class, whose message has all these words in this order. */
+/** Tests that the call fails with this error class, and that its message contains these words in this order. */
 function refuses(
   what: string,
   call: Anything,
   ErrorClass: new (message: string) => lockweave.LockError,
   ...words: string[]
 ): void {
-  test.serial(`${what} is refused before a byte is sent`, async (t) => {
+  test.serial(`rejects ${what} before it sends a byte`, async (t) => {
     const connectedBefore = client.status;
     const bytesBefore = wire.bytes;
     const error = await t.throwsAsync(async () => await call(), {
@@ -146,18 +146,18 @@ const DURATION = 'to be a duration such as "30s" or "500ms"';
 
 for (const [what, configuration, ...words] of [
   ["null", null, NEEDS, "got null"],
-  ["nothing", undefined, NEEDS, "got undefined"],
+  ["undefined", undefined, NEEDS, "got undefined"],
   ["a number", 6379, NEEDS, "got 6379"],
   ["a URL alone", "redis://localhost", NEEDS, "got 'redis://localhost'"],
   ["a function", () => ({ redis: client }), NEEDS, "got [Function"],
   ["a symbol", Symbol("redis"), NEEDS, "got Symbol(redis)"],
-  ["no place for locks", {}, EITHER],
+  ["neither redis nor store", {}, EITHER],
   ["an array", [], "Expected configure("],
   ["redis undefined", { redis: undefined }, EITHER, "got neither (`redis` is undefined)"],
-  ["redis in capitals", { Redis: () => client }, "no option `Redis`", OPTIONS],
+  ["Redis with a capital", { Redis: () => client }, "no option `Redis`", OPTIONS],
   ["a misspelt option", { reddis: () => client }, "no option `reddis`", OPTIONS],
   ["the option url", { url: "redis://localhost" }, "no option `url`", OPTIONS],
-  ["an own option __proto__", own("__proto__", 1), "no option `__proto__`", OPTIONS],
+  ["an own property __proto__", own("__proto__", 1), "no option `__proto__`", OPTIONS],
   ["an option constructor", { constructor: 1 }, "no option `constructor`", OPTIONS],
   ["an option with no name", { "": 1 }, "no option ``", OPTIONS],
   ["redis null", { redis: null }, CLIENT_OR_URL, "null"],
@@ -185,14 +185,14 @@ for (const [what, configuration, ...words] of [
     `${CLIENT_OR_URL} text that begins with a quotation mark`,
   ],
   [
-    "redis a URL with a name behind it",
+    "redis a URL with a name as its database",
     { redis: "redis://localhost/locks" },
     "Behind the host and `/` stands the number of a database.",
   ],
   ["the host alone", { host: "localhost" }, "no option `host`", "Where the server is stands in `redis`: "],
   ["store null", { store: null }, "`store`", "such as memoryStore(), got null"],
   ["store a text", { store: "memory" }, "`store`", "such as memoryStore(), got 'memory'"],
-  ["store a class of its own", { store: new Map() }, "`store`", "such as memoryStore(), got Map"],
+  ["store an instance of another class", { store: new Map() }, "`store`", "such as memoryStore(), got Map"],
   [
     "store a function that makes one",
     { store: lockweave.memoryStore },
@@ -221,11 +221,16 @@ for (const [what, option, ...words] of [
   ["shutdownOn a text", { shutdownOn: "SIGTERM" }, SIGNALS, "got 'SIGTERM'"],
   ["shutdownOn a number", { shutdownOn: [15] }, SIGNALS, "got [ 15 ]"],
   ["shutdownOn a misspelt signal", { shutdownOn: ["SIGTERN"] }, SIGNALS, "'SIGTERN'"],
-  ["shutdownOn a signal that nobody can catch", { shutdownOn: ["SIGKILL"] }, SIGNALS, "'SIGKILL'"],
-  ["shutdownOn a name of the prototype", { shutdownOn: ["constructor"] }, SIGNALS, "'constructor'"],
+  ["shutdownOn a signal that no process can catch", { shutdownOn: ["SIGKILL"] }, SIGNALS, "'SIGKILL'"],
+  [
+    "shutdownOn a property name of Object.prototype",
+    { shutdownOn: ["constructor"] },
+    SIGNALS,
+    "'constructor'",
+  ],
   ["a commandTimeout without a unit", { commandTimeout: 1_000 }, "`commandTimeout`", DURATION, "got 1000"],
   ["a commandTimeout null", { commandTimeout: null }, "`commandTimeout`", DURATION, "got null"],
-  ["a commandTimeout of nothing", { commandTimeout: "0s" }, "`commandTimeout`", "at least 10 ms", "got '0s'"],
+  ["a commandTimeout of 0s", { commandTimeout: "0s" }, "`commandTimeout`", "at least 10 ms", "got '0s'"],
   ["a negative commandTimeout", { commandTimeout: "-1s" }, "`commandTimeout`", DURATION, "got '-1s'"],
   [
     "a commandTimeout of a week",
@@ -241,7 +246,7 @@ for (const [what, option, ...words] of [
 
 for (const [what, ...args] of [
   ["without the weave", {}],
-  ["with a handshake of another kind", {}, true],
+  ["with a boolean instead of the weave's handshake", {}, true],
   ["with woven: 0", { woven: 0 }],
   ['with woven: "false"', { woven: "false" }],
 ] as const) {
@@ -250,7 +255,7 @@ for (const [what, ...args] of [
   refuses(`configure() ${what}`, call, LockNotWovenError, "not woven", "tspc", "woven: false");
 }
 
-test("what a build lacks that was not woven is told line by line, the shortest first", (t) => {
+test("the error of an unwoven build has one short line for each fix", (t) => {
   const { message } = t.throws(() => configure({ redis: client }));
   const [first, ...lines] = message.split("\n");
   t.is(first, "This build was not woven: functions with @redisLock would run unlocked.");
@@ -261,7 +266,7 @@ test("what a build lacks that was not woven is told line by line, the shortest f
   }
 });
 
-/** Whoever puts it into a message must look at it, and it throws. */
+/** An object that throws when a message formats it. */
 const unshowable = Object.defineProperty({}, Symbol.toStringTag, { get: forbid });
 const UNSHOWABLE = "got an object that throws when it is shown";
 const store = lockweave.memoryStore();
@@ -270,13 +275,18 @@ for (const [what, configuration, ...words] of [
   ["a URL whose port is too large", { redis: "redis://u:hunter2@h:99999" }, "`redis`", 'got "redis://***"'],
   ["a URL whose port is no number", { redis: "redis://h:port" }, "`redis`", 'got "redis://***"'],
   ["a URL object", { redis: new URL("redis://localhost") }, CLIENT_OR_URL, "URL []"],
-  ["a redis that can only call", { redis: { call: body } }, CLIENT_OR_URL, "[ 'call' ]"],
-  ["a redis that cannot be shown", { redis: { [inspect.custom]: forbid } }, CLIENT_OR_URL, "[]"],
-  ["a store that can only acquire", { store: { acquire: body } }, "`store`", "with a function `renew`"],
+  ["a redis with only the method call", { redis: { call: body } }, CLIENT_OR_URL, "[ 'call' ]"],
+  ["a redis that cannot be formatted", { redis: { [inspect.custom]: forbid } }, CLIENT_OR_URL, "[]"],
+  [
+    "a store with only the method acquire",
+    { store: { acquire: body } },
+    "`store`",
+    "with a function `renew`",
+  ],
   ["a store of another version", { store: { take: body } }, "`store`", "memoryStore(), got { take }"],
-  ["a store that cannot be shown", { store: unshowable }, "`store`", UNSHOWABLE],
+  ["a store that cannot be formatted", { store: unshowable }, "`store`", UNSHOWABLE],
   ["a clock null", { store, clock: null }, "`clock`", "function `now`", "got null"],
-  ["a clock that cannot tell the time", { store, clock: {} }, "`clock`", "function `now`", "got {}"],
+  ["a clock without now()", { store, clock: {} }, "`clock`", "function `now`", "got {}"],
   [
     "a clock whose time since boot is no function",
     { store, clock: { ...systemClock, sinceBoot: 7 } },
@@ -288,7 +298,7 @@ for (const [what, configuration, ...words] of [
     "Expected `clock.afterIo` to be a function, got 'soon'",
   ],
   ["a logger whose debug is a text", { store, logger: { warn: body, debug: "x" } }, "`logger.debug`", "'x'"],
-  ["a logger that cannot be shown", { store, logger: unshowable }, WARN, "an object that throws"],
+  ["a logger that cannot be formatted", { store, logger: unshowable }, WARN, "an object that throws"],
   ["a woven that is a text", { store, woven: "false" }, "`woven`", "true or false", "got 'false'"],
   ["a list of defaults", { store, defaults: [] }, "Expected `defaults` to be an object", "got []"],
   ["a map of defaults", { store, defaults: new Map() }, "Expected `defaults` to be an object", "got Map(0)"],
@@ -303,7 +313,7 @@ for (const [what, options, ...words] of [
   ["a list", [], "memoryStore({ clock })", "got []"],
   ["an unknown option", { ttl: 1 }, "memoryStore({ clock })", "got { ttl }"],
   ["a clock null", { clock: null }, "`clock`", "got null"],
-  ["a clock that is none", { clock: {} }, "`clock`", "function `now`", "got {}"],
+  ["a clock without now()", { clock: {} }, "`clock`", "function `now`", "got {}"],
 ] as const) {
   refuses(`memoryStore() with ${what}`, () => memoryStore(options), LockOptionError, ...words);
 }
@@ -313,8 +323,8 @@ for (const given of [undefined, null, "redis://localhost", {}, { call: body }, b
 
 // ---- options --------------------------------------------------------------------------------------------
 
-/** The ways in which the same options come, and where they cannot come that way. */
-const DOORS: readonly { name: string; call: Anything; not?: readonly string[] }[] = [
+/** The calls that take the lock options, and the options that each does not take. */
+const ENTRY_POINTS: readonly { name: string; call: Anything; not?: readonly string[] }[] = [
   {
     name: "configure()'s defaults",
     call: (defaults) => configure({ redis: client, defaults }, "woven"),
@@ -420,7 +430,7 @@ const NO_OPTIONS = [
   "hasOwnProperty",
 ];
 
-for (const { name, call, not = [] } of DOORS) {
+for (const { name, call, not = [] } of ENTRY_POINTS) {
   if (name === "withLock()") opened();
   for (const [option, value, expected] of BAD_VALUES) {
     if (not.includes(option)) continue;
@@ -434,9 +444,9 @@ for (const { name, call, not = [] } of DOORS) {
   }
 }
 
-/** From here on the library is configured, with the client whose bytes are counted. */
+/** Configures the library with the client whose bytes are counted, for all tests after this one. */
 function opened(): void {
-  test.serial("configure() itself sends nothing over a client that was not connected yet", (t) => {
+  test.serial("configure() sends nothing over a client that is not connected yet", (t) => {
     configure({ redis: client, logger: { warn: (line: string) => t.log(line) } }, "woven");
     t.is(client.status, "wait");
   });
@@ -506,9 +516,9 @@ for (const options of [[], new Map([["lockTime", "1s"]]), new Date(0), Promise.r
   refuses(`withLock() with ${name}`, () => withLock("k", options, body), LockOptionError, ...words);
   refuses(`obtain() with ${name}`, () => obtain("k", options), LockOptionError, ...words);
 }
-for (const { name, call } of DOORS.slice(1)) {
+for (const { name, call } of ENTRY_POINTS.slice(1)) {
   const give = (): unknown => call({ lockTime: unshowable });
-  refuses(`${name}: a lockTime that cannot be shown`, give, LockOptionError, "`lockTime`", UNSHOWABLE);
+  refuses(`${name}: a lockTime that cannot be formatted`, give, LockOptionError, "`lockTime`", UNSHOWABLE);
 }
 for (const site of [
   undefined,
@@ -580,7 +590,7 @@ for (const [name, keys, ...words] of [
   refuses(`obtain() with ${name}`, () => obtain(keys), LockKeyError, ...words);
 }
 refuses(
-  "a woven call of each, with none",
+  "a woven call with each=true and no keys",
   () => open(EACH, []),
   LockKeyError,
   "Expected 1 to 256",
@@ -588,28 +598,28 @@ refuses(
   "got 0",
 );
 refuses(
-  "a woven call of each, with 257",
+  "a woven call with each=true and 257 keys",
   () => open(EACH, MANY),
   LockKeyError,
   "Expected 1 to 256",
   "got 257",
 );
 refuses(
-  "a woven call of each, with undefined",
+  "a woven call with each=true and undefined as a key",
   () => open(EACH, ["a", undefined]),
   LockKeyError,
   "key part 1",
   "got undefined",
 );
 refuses(
-  "a woven call of each, with a list of lists",
+  "a woven call with each=true and a list of lists",
   () => open(EACH, [["a"]]),
   LockKeyError,
   "key part 1",
   "got [ 'a' ]",
 );
 refuses(
-  "a woven call without each, with a list",
+  "a woven call without each=true and with a list",
   () => open(SITE, ["a"]),
   LockKeyError,
   "key part 1",
@@ -618,14 +628,14 @@ refuses(
 for (const options of [{ fencing: true }, { autoUnlock: false }, { lockAtLeast: "1s" }]) {
   const [option = ""] = Object.keys(options);
   refuses(
-    `withLock() of two with ${option}`,
+    `withLock() with two keys and ${option}`,
     () => withLock(["a", "b"], options, body),
     LockOptionError,
     "`each=true`",
     option,
   );
   refuses(
-    `a woven call of each with ${option}`,
+    `a woven call with each=true and ${option}`,
     () => open({ ...EACH, ...options }, "a"),
     LockOptionError,
     "`each=true`",
@@ -642,11 +652,11 @@ for (const key of NO_KEYS) {
   const flag = `Expected \`businessFlag\` to be a non-empty string, ${got}`;
   refuses(`withLock() with ${name}`, () => withLock(key, {}, body), LockKeyError, whole);
   refuses(`obtain() with ${name}`, () => obtain(key), LockKeyError, whole);
-  refuses(`lockKey() with ${name} for a part`, () => lockKey("payOrder", key), LockKeyError, IDENTITY, got);
-  refuses(`a woven call with ${name} for a part`, () => open(SITE, key), LockKeyError, IDENTITY, got);
-  refuses(`lockKey() with ${name} for a flag`, () => lockKey(key, "a"), LockKeyError, flag);
+  refuses(`lockKey() with ${name} as a part`, () => lockKey("payOrder", key), LockKeyError, IDENTITY, got);
+  refuses(`a woven call with ${name} as a part`, () => open(SITE, key), LockKeyError, IDENTITY, got);
+  refuses(`lockKey() with ${name} as the flag`, () => lockKey(key, "a"), LockKeyError, flag);
   refuses(
-    `a woven call with ${name} for a flag`,
+    `a woven call with ${name} as the flag`,
     () => open({ ...SITE, businessFlag: key }),
     LockKeyError,
     flag,
@@ -673,18 +683,18 @@ for (const [what, text] of [
     'key part 2 of "payOrder"',
     got,
   );
-  refuses(`lockKey() with ${what} for a flag`, () => lockKey(text), LockKeyError, "businessFlag", got);
+  refuses(`lockKey() with ${what} as the flag`, () => lockKey(text), LockKeyError, "businessFlag", got);
 }
 
 refuses(
-  "withLock() with a key that cannot be shown",
+  "withLock() with a key that cannot be formatted",
   () => withLock(unshowable, {}, body),
   LockKeyError,
   "lock key",
   UNSHOWABLE,
 );
 refuses(
-  "lockKey() with a part that cannot be shown",
+  "lockKey() with a part that cannot be formatted",
   () => lockKey("f", unshowable),
   LockKeyError,
   "key part 1",
@@ -704,8 +714,8 @@ circular["self"] = circular;
 
 for (const [what, value, path, ...words] of [
   ["text that is no JSON", "{", "id", "Expected JSON, got other text of 1 characters"],
-  ["no text", "", "id", "Expected JSON, got other text of 0 characters"],
-  ["a circle", circular, "id", "Expected JSON, got a value that cannot be written as JSON: {"],
+  ["empty text", "", "id", "Expected JSON, got other text of 0 characters"],
+  ["a circular object", circular, "id", "Expected JSON, got a value that cannot be written as JSON: {"],
   ["a bigint", { id: 1n }, "id", "Expected JSON, got a value that cannot be written as JSON: { id }"],
   [
     "a toJSON that throws",
@@ -716,14 +726,14 @@ for (const [what, value, path, ...words] of [
   ["undefined", undefined, "id", "to have a field `id`, but it is nothing"],
   ["null", null, "id", "to have a field `id`, but it is null"],
   ["a field that is missing", { order: {} }, "order.id", "to have a field `order.id`"],
-  ["a field of the prototype", {}, "__proto__", "to have a field `__proto__`, but it has no"],
+  ["a field of Object.prototype", {}, "__proto__", "to have a field `__proto__`, but it has no"],
   ["a constructor", {}, "constructor.name", "to have a field `constructor.name`, but it has no"],
   ["the length of a text", '"text"', "length", "to have a field `length`"],
 ] as const) {
   refuses(`jsonField() of ${what}`, () => jsonField(value, path), LockKeyError, ...words);
 }
 
-// ---- bodies, and the rest -------------------------------------------------------------------------------
+// ---- bodies and other arguments -------------------------------------------------------------------------
 
 for (const given of [undefined, null, "body", 7, {}, [], Promise.resolve(1), Symbol("body"), hostile]) {
   const words = [`Expected withLock(key, options, body) to be given a function, got ${formatValue(given)}`];
@@ -756,7 +766,7 @@ for (const [what, fn, name] of [
 }
 
 refuses("currentLock() outside of a woven body", () => currentLock(), LockNotWovenError, "@redisLock");
-refuses("a body whose tag was wrong", () => refuse("LW1001 at a.ts"), LockNotWovenError, "LW1001 at a.ts");
+refuses("a body with a wrong tag", () => refuse("LW1001 at a.ts"), LockNotWovenError, "LW1001 at a.ts");
 
 for (const patience of [5_000, 0, -1, NaN, Infinity, "", "soon", "5", "-1s", "25h", {}, ["5s"], true]) {
   const words = [`Expected \`patience\` ${DURATION}`, `got ${formatValue(patience)}`];
@@ -780,10 +790,10 @@ refuses(
   "got null",
 );
 
-// ---- the counter counts ---------------------------------------------------------------------------------
+// ---- checks of the byte counter -------------------------------------------------------------------------
 
 test.serial(
-  "options that throw when they are read are refused with what they throw, and nothing is sent",
+  "rejects options that throw when they are read, with that error as the cause, and sends nothing",
   async (t) => {
     const mine = new Error("nobody may look");
     const thrower = {
@@ -803,8 +813,8 @@ test.serial(
   },
 );
 
-test.serial("after all of these not one connection was made, and a good call is counted", async (t) => {
-  // Whoever had begun to connect before this client does would be there before it.
+test.serial("none of the rejected calls connected, and the proxy counts a valid call", async (t) => {
+  // A client that began to connect earlier would be counted before this one.
   await server.client({ port: wire.port }).ping();
   t.is(wire.connections, 1);
   const before = wire.bytes;
@@ -813,7 +823,7 @@ test.serial("after all of these not one connection was made, and a good call is 
   t.true(wire.bytes - before > "SET LOCK_payOrder_Test001".length);
 });
 
-test.serial("after shutdown() the client is not used any more, and is still the caller's", async (t) => {
+test.serial("shutdown() leaves the caller's client connected", async (t) => {
   await shutdown();
   t.is(client.status, "ready");
 });
@@ -821,12 +831,12 @@ test.serial("after shutdown() the client is not used any more, and is still the 
 refuses("withLock() after shutdown()", () => withLock("k", {}, body), LockClosedError, "k: ", "shutdown()");
 refuses("obtain() after shutdown()", () => obtain("k"), LockClosedError, "k: ", "shutdown()");
 
-// ---- the wire -------------------------------------------------------------------------------------------
+// ---- the proxy that counts ------------------------------------------------------------------------------
 
-/** The network between the client and Redis, which counts what the client sends. */
+/** A proxy between the client and Redis that counts the bytes that the client sends. */
 interface Wire {
   readonly port: number;
-  /** How many were ever made. */
+  /** The number of connections made so far. */
   readonly connections: number;
   readonly bytes: number;
   stop(): Promise<void>;

@@ -18,7 +18,7 @@ test.before(() => {
   );
 });
 
-test("withLock holds the lock while the body runs, and returns what it returns", async (t) => {
+test("withLock() holds the lock while the body runs, and returns the body's result", async (t) => {
   const result = await withLock("by-hand-1", {}, async (lock) => {
     t.is(lock.key, "by-hand-1");
     t.regex(lock.requestId, /^[0-9a-f]{32}$/);
@@ -30,7 +30,7 @@ test("withLock holds the lock while the body runs, and returns what it returns",
   t.true(await fleet.isFree("by-hand-1"));
 });
 
-test("the body of withLock may be synchronous", async (t) => {
+test("withLock() accepts a synchronous body", async (t) => {
   t.is(await withLock("by-hand-2", {}, () => "result"), "result");
   await t.throwsAsync(
     withLock("by-hand-2", {}, () => {
@@ -41,7 +41,7 @@ test("the body of withLock may be synchronous", async (t) => {
   t.true(await fleet.isFree("by-hand-2"));
 });
 
-test("the name that a tag makes is the name to give by hand", async (t) => {
+test("withLock() with the key of a tag waits for the tagged function", async (t) => {
   const key = lockKey("payOrder", "by-hand");
   const woven = open({ site: "OrderService.pay", businessFlag: "payOrder" }, "by-hand");
   t.is(woven.key, key);
@@ -57,7 +57,7 @@ test("the name that a tag makes is the name to give by hand", async (t) => {
   await woven.release();
 });
 
-test("with `when`, withLock and obtain() hold no lock where it is false", async (t) => {
+test("withLock() and obtain() acquire no lock if `when` is false", async (t) => {
   const key = "by-hand-when";
   await withLock(key, { when: true }, async (outer) => {
     t.is(outer?.key, key);
@@ -68,7 +68,7 @@ test("with `when`, withLock and obtain() hold no lock where it is false", async 
   t.false(await fleet.isFree(lock?.key ?? ""));
 });
 
-test("a condition that is no boolean is refused, whatever the types said", async (t) => {
+test("rejects a `when` that is not a boolean at run time", async (t) => {
   const condition: boolean = JSON.parse("0");
   const error = { instanceOf: LockOptionError, message: "Expected `when` to be true or false, got 0" };
   await t.throwsAsync(
@@ -78,7 +78,7 @@ test("a condition that is no boolean is refused, whatever the types said", async
   t.throws(() => when(condition), error);
 });
 
-test("a lost lock fails withLock, unless the body failed itself", async (t) => {
+test("withLock() throws LockLostError, unless the body itself threw", async (t) => {
   await t.throwsAsync(
     withLock("by-hand-3", {}, () => fleet.takeAway("by-hand-3")),
     { instanceOf: LockLostError },
@@ -92,32 +92,35 @@ test("a lost lock fails withLock, unless the body failed itself", async (t) => {
   );
 });
 
-test.serial("a body that comes to its turn after its lock has run out does not run", async (t) => {
-  const busy = (): void => fleet.clock.freeze(150); // The one keeps the other, which was granted with it, from its turn.
-  const [first, second] = await Promise.allSettled([
-    withLock("by-hand-late-1", { lockTime: "1s" }, busy),
-    withLock("by-hand-late-2", { lockTime: "100ms" }, () => t.fail()),
-  ]);
-  t.is(first.status, "fulfilled");
-  t.true(second.status === "rejected" && second.reason instanceof LockLostError);
-  t.true(await fleet.isForgotten("by-hand-late-2"));
-});
+test.serial(
+  "withLock() does not run the body if the lock expired before the event loop reached it",
+  async (t) => {
+    const busy = (): void => fleet.clock.freeze(150); // Both locks are granted together, and the first body blocks the event loop.
+    const [first, second] = await Promise.allSettled([
+      withLock("by-hand-late-1", { lockTime: "1s" }, busy),
+      withLock("by-hand-late-2", { lockTime: "100ms" }, () => t.fail()),
+    ]);
+    t.is(first.status, "fulfilled");
+    t.true(second.status === "rejected" && second.reason instanceof LockLostError);
+    t.true(await fleet.isForgotten("by-hand-late-2"));
+  },
+);
 
-test("with onFailure skip, withLock and obtain resolve to undefined", async (t) => {
+test("withLock() and obtain() with onFailure=skip resolve to undefined", async (t) => {
   await fleet.foreignHolder("by-hand-4", 60_000);
   const options = { onFailure: "skip", retryTimes: 0 } as const;
   t.is(await withLock("by-hand-4", options, () => t.fail()), undefined);
   t.is(await obtain("by-hand-4", options), undefined);
 });
 
-test("withLock may be reentrant", async (t) => {
+test("withLock() acquires its own key again if it is reentrant", async (t) => {
   const options = { reentrant: true, retryTimes: 0 } as const;
   const depth = await withLock("by-hand-5", options, () => withLock("by-hand-5", options, () => 2));
   t.is(depth, 2);
   t.true(await fleet.isFree("by-hand-5"));
 });
 
-test("obtain gives the lock back at the end of the scope", async (t) => {
+test("obtain() releases the lock at the end of the scope", async (t) => {
   {
     await using lock = await obtain("by-hand-6", { lockTime: "20s" });
     lock.assertHeld();
@@ -126,7 +129,7 @@ test("obtain gives the lock back at the end of the scope", async (t) => {
   t.true(await fleet.isFree("by-hand-6"));
 });
 
-test("obtain gives the lock back when the scope is left by an error", async (t) => {
+test("obtain() releases the lock if the scope throws", async (t) => {
   const scope = async (): Promise<void> => {
     await using lock = await obtain("by-hand-7");
     lock.assertHeld();
@@ -136,27 +139,27 @@ test("obtain gives the lock back when the scope is left by an error", async (t) 
   t.true(await fleet.isFree("by-hand-7"));
 });
 
-test("obtain with skip gives a scope that holds nothing", async (t) => {
+test("obtain() with onFailure=skip leaves the scope without a lock if the key is held", async (t) => {
   await fleet.foreignHolder("by-hand-8", 60_000);
   await using lock = await obtain("by-hand-8", { onFailure: "skip", retryTimes: 0 });
   t.is(lock, undefined);
 });
 
-test("tryObtain gives a lock that is free, and undefined at once where it is held", async (t) => {
+test("tryObtain() returns the lock if it is free, and undefined immediately if it is held", async (t) => {
   const commands = (): number => fleet.store.asked.filter(({ key }) => key === "by-hand-try").length;
   {
     await using lock = await tryObtain("by-hand-try", { lockTime: "20s" });
     t.true((lock?.remaining() ?? 0) > 19_000);
     t.is(await tryObtain("by-hand-try"), undefined);
-    t.is(commands(), 1, "a key that is held here is not asked for");
+    t.is(commands(), 1, "a key that this process holds costs no command");
   }
   t.true(await fleet.isFree("by-hand-try"));
   await fleet.foreignHolder("by-hand-try", 60_000);
   t.is(await tryObtain("by-hand-try"), undefined);
-  t.is(commands(), 2, "one command, and no place in the queue");
+  t.is(commands(), 2, "one command, and no ticket in the queue");
 });
 
-test("tryObtain knows no options for those who wait", async (t) => {
+test("tryObtain() rejects the options for waiting", async (t) => {
   for (const name of ["retryTimes", "waitTime", "onFailure"]) {
     await t.throwsAsync(tryObtain("by-hand-try-2", { [name]: undefined }), {
       instanceOf: LockOptionError,
@@ -168,14 +171,14 @@ test("tryObtain knows no options for those who wait", async (t) => {
   });
 });
 
-test("a lock may be released before the end of its scope", async (t) => {
+test("a lock can be released before the end of its scope", async (t) => {
   await using lock = await obtain("by-hand-9");
   await lock.release();
   t.true(await fleet.isFree("by-hand-9"));
   t.throws(() => lock.assertHeld(), { instanceOf: LockLostError });
 });
 
-test("obtain cannot be reentrant, and says what can", async (t) => {
+test("obtain() rejects `reentrant`, and names withLock() instead", async (t) => {
   await t.throwsAsync(obtain("by-hand-10", { reentrant: true }), {
     instanceOf: LockOptionError,
     message: "obtain() cannot be reentrant, because its scope is not a function: use withLock()",
@@ -183,7 +186,7 @@ test("obtain cannot be reentrant, and says what can", async (t) => {
 });
 
 for (const key of ["", undefined, null, 7, {}] as unknown as string[]) {
-  test(`${inspect(key)} is no key`, async (t) => {
+  test(`withLock() and obtain() reject the key ${inspect(key)}`, async (t) => {
     const expected = {
       instanceOf: LockKeyError,
       message: `Expected the lock key to be a non-empty string, got ${inspect(key)}`,
@@ -197,7 +200,7 @@ for (const key of ["", undefined, null, 7, {}] as unknown as string[]) {
 }
 
 for (const options of [null, "30s", 7] as unknown as LockOptions[]) {
-  test(`${inspect(options)} are no options`, async (t) => {
+  test(`withLock() and obtain() reject the options ${inspect(options)}`, async (t) => {
     const expected = {
       instanceOf: LockOptionError,
       message: `Expected lock options to be an object such as { lockTime: "30s" }, got ${inspect(options)}`,
@@ -210,7 +213,7 @@ for (const options of [null, "30s", 7] as unknown as LockOptions[]) {
   });
 }
 
-test("withLock without a body says what it expects", async (t) => {
+test("withLock() without a body throws an error that names the argument", async (t) => {
   const untyped = withLock as unknown as (key: string, options: unknown) => Promise<unknown>;
   await t.throwsAsync(untyped("k", {}), {
     instanceOf: LockOptionError,
@@ -218,7 +221,7 @@ test("withLock without a body says what it expects", async (t) => {
   });
 });
 
-test("a bad option is told before anything is sent", async (t) => {
+test("withLock() rejects a bad option before it sends anything", async (t) => {
   await t.throwsAsync(
     withLock("by-hand-11", { lockTime: "1" as "1s" }, () => {}),
     { instanceOf: LockOptionError, message: /Expected `lockTime`/ },
@@ -226,20 +229,20 @@ test("a bad option is told before anything is sent", async (t) => {
   t.false(fleet.store.asked.some(({ key }) => key === "by-hand-11"));
 });
 
-test("currentLock outside of woven code says where it works", (t) => {
+test("currentLock() outside of woven code throws an error that says where it works", (t) => {
   t.throws(() => currentLock(), {
     code: "LOCK_NOT_WOVEN",
     message: /in the body of a function with @redisLock/,
   });
 });
 
-test.after("nothing is left behind", (t) => {
+test.after("no timer and no ticket remains", (t) => {
   t.is(fleet.clock.pendingTimers, 0);
-  t.is(fleet.store.placed.length, 0, "nobody took a place in a queue");
+  t.is(fleet.store.placed.length, 0, "no caller joined a queue");
 });
 
 for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
-  test(`${key} is in the namespace that is kept for the queues of locks, and no key`, async (t) => {
+  test(`withLock() and obtain() reject ${key}, because Lockweave keeps that prefix for its queues`, async (t) => {
     const expected = {
       instanceOf: LockKeyError,
       message: `Expected a lock key that does not begin with "lockweave:", which Lockweave keeps for its queues, got '${key}'`,
@@ -253,11 +256,11 @@ for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
   });
 }
 
-test("no flag and no part make a key in that namespace", (t) => {
+test("lockKey() never makes a key with the prefix of the queues", (t) => {
   t.is(lockKey("lockweave:2:queue", "a"), "LOCK_lockweave:2:queue_a");
 });
 
-test("a hole in a list of keys is an error, and no body runs", async (t) => {
+test("withLock() rejects a list of keys with a hole, and does not run the body", async (t) => {
   const keys = ["LOCK_hole_a", "LOCK_hole_b"];
   Reflect.deleteProperty(keys, 0);
   for (const list of [keys, Array<string>(1)])
@@ -268,24 +271,24 @@ test("a hole in a list of keys is an error, and no body runs", async (t) => {
 });
 
 for (const [what, signal] of Object.entries({
-  "cannot be removed from": Object.assign(new EventTarget(), {
+  "has no removeEventListener()": Object.assign(new EventTarget(), {
     aborted: false,
     removeEventListener: undefined,
   }),
-  "throws when it is listened to": Object.assign(new EventTarget(), {
+  "throws in addEventListener()": Object.assign(new EventTarget(), {
     aborted: false,
     addEventListener() {
       throw new Error("no listeners");
     },
   }),
-  "throws when its listener is removed": Object.assign(new EventTarget(), {
+  "throws in removeEventListener()": Object.assign(new EventTarget(), {
     aborted: false,
     removeEventListener() {
       throw new Error("no removal");
     },
   }),
 })) {
-  test(`a signal that ${what} leaves the key to the next caller`, async (t) => {
+  test(`the next caller gets the key after a call with a signal that ${what}`, async (t) => {
     const key = `LOCK_signal ${what}`;
     const options = { signal: signal as unknown as AbortSignal };
     const outcome = await withLock(key, options, () => "inside").catch((error: unknown) => error);

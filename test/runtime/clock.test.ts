@@ -9,14 +9,14 @@ import { deferred } from "../support/deferred";
 const FRACTIONS = Array.from({ length: 40 }, (_, n) => n * 0.37);
 
 for (const kind of ["after", "afterInBackground"] as const) {
-  test(`${kind} runs its callback never earlier than it was told`, async (t) => {
+  test(`${kind} never runs its callback early`, async (t) => {
     const early = await Promise.all(
       FRACTIONS.map(
         (delayMs) =>
           new Promise<number>((resolve) => {
             const dueAt = systemClock.now() + delayMs;
             systemClock[kind](delayMs, () => resolve(dueAt - systemClock.now()));
-            if (kind === "afterInBackground") systemClock.after(delayMs, () => {}); // Something else that lives.
+            if (kind === "afterInBackground") systemClock.after(delayMs, () => {}); // Keeps the process alive.
           }),
       ),
     );
@@ -26,7 +26,7 @@ for (const kind of ["after", "afterInBackground"] as const) {
     );
   });
 
-  test(`${kind} can be cancelled, before and after it ran`, async (t) => {
+  test(`${kind} can be canceled before and after it ran`, async (t) => {
     const cancel = systemClock[kind](0, () => t.fail());
     cancel();
     cancel();
@@ -40,7 +40,7 @@ for (const kind of ["after", "afterInBackground"] as const) {
   });
 }
 
-test("the microseconds since 1970 rise, and fit a number", (t) => {
+test("epochMicroseconds() never falls, and is a safe integer", (t) => {
   const now = systemClock.epochMicroseconds();
   t.true(Number.isSafeInteger(now));
   t.true(systemClock.epochMicroseconds() >= now);
@@ -48,18 +48,18 @@ test("the microseconds since 1970 rise, and fit a number", (t) => {
 });
 
 for (const kind of ["timer", "timerInBackground"] as const) {
-  test(`a ${kind} runs its callback once each time that it is set, and never earlier`, async (t) => {
+  test(`a ${kind} runs its callback after it is set, and never early`, async (t) => {
     for (const delayMs of [0, 3.3, 0.4, 7.9, 2]) {
       const early = await new Promise<number>((resolve) => {
         const dueAt = systemClock.now() + delayMs;
         systemClock[kind](() => resolve(dueAt - systemClock.now())).set(dueAt);
-        systemClock.after(delayMs + 1, () => {}); // Something else that lives.
+        systemClock.after(delayMs + 1, () => {}); // Keeps the process alive.
       });
       t.true(early <= 0, String(early));
     }
   });
 
-  test(`a ${kind} that is set anew runs at the last time only, be it sooner or later`, async (t) => {
+  test(`a ${kind} that is set again runs only at the new time, earlier or later`, async (t) => {
     let ran = 0;
     const now = systemClock.now();
     const hasRun = deferred();
@@ -73,11 +73,11 @@ for (const kind of ["timer", "timerInBackground"] as const) {
       const later = systemClock[kind](() => resolve(systemClock.now()));
       later.set(now + 5);
       later.set(now + 40);
-      systemClock.after(60, () => {}); // Something else that lives.
+      systemClock.after(60, () => {}); // Keeps the process alive.
     });
     t.true(ranAt >= now + 40);
     systemClock.after(1_000, () => {});
-    await hasRun.promise; // A busy machine may be late with both.
+    await hasRun.promise; // Both may be late on a busy machine.
     t.is(ran, 1);
   });
 
@@ -96,7 +96,7 @@ for (const kind of ["timer", "timerInBackground"] as const) {
     await new Promise<void>((resolve) => {
       onRun = resolve;
       timer.set(systemClock.now() + 2);
-      systemClock.after(20, () => {}); // Something else that lives.
+      systemClock.after(20, () => {}); // Keeps the process alive.
     });
     t.is(runs, 1);
   });

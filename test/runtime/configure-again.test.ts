@@ -11,14 +11,14 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { TamperedStore } from "../support/tampered-store";
 import { until } from "../support/until";
 
-// A development server runs the call of `configure()` again when its file was saved. One configuration is in force in a
-// process: these tests take turns.
+// A development server runs `configure()` again when its file is saved. A process has one configuration, so these
+// tests run serially.
 
 const HERE = "my-app/src/hooks.server.ts";
 
 test.afterEach.always(() => shutdown({ patience: "0ms" }));
 
-/** A store, and the configuration that a file gives it. Each has what the others lack. */
+/** A store, and a file that configures it. Each call creates another store, clock, and logger. */
 function fileWith(fleet = new Fleet()): {
   readonly fleet: Fleet;
   readonly store: TamperedStore;
@@ -33,7 +33,7 @@ function fileWith(fleet = new Fleet()): {
 const lockTimeNow = (): number => locker().defaults.lockTimeMs;
 
 test.serial(
-  "the same call with an equal configuration changes nothing, and opens no connection",
+  "configure() called again with an equal configuration changes nothing and opens no connection",
   async (t) => {
     const server: RedisServer = await startRedis();
     t.teardown(server.stop);
@@ -63,7 +63,7 @@ test.serial(
   },
 );
 
-test.serial("the same call with another URL closes the connections of the earlier one", async (t) => {
+test.serial("configure() called again with another URL closes the connections to the old one", async (t) => {
   const server: RedisServer = await startRedis();
   t.teardown(server.stop);
   const watcher = server.client();
@@ -82,7 +82,7 @@ test.serial("the same call with another URL closes the connections of the earlie
   t.pass();
 });
 
-test.serial("if no lock is held or waited for, the new configuration is in force at once", async (t) => {
+test.serial("the new configuration applies immediately if no lock is held or waited for", async (t) => {
   const [first, second] = [fileWith(), fileWith()];
   first.save({ announce: true, warnAfter: "5s" });
   await withLock("k", {}, () => {});
@@ -98,7 +98,7 @@ test.serial("if no lock is held or waited for, the new configuration is in force
   t.deepEqual(first.fleet.warnings, []);
 });
 
-test.serial("a call in another place is an error that names both places", (t) => {
+test.serial("configure() called from another file throws an error that names both files", (t) => {
   fileWith().save();
   const expected = (message: string): object => ({ instanceOf: LockMisconfiguredError, message });
   t.throws(
@@ -113,7 +113,7 @@ test.serial("a call in another place is an error that names both places", (t) =>
   );
 });
 
-test.serial("a call without a place is never taken for the same one", (t) => {
+test.serial("configure() without a call site always throws when called a second time", (t) => {
   configure({ store: memoryStore() }, "woven");
   for (const callSite of [undefined, HERE]) {
     t.throws(() => configure({ store: memoryStore() }, "woven", callSite), {
@@ -123,7 +123,7 @@ test.serial("a call without a place is never taken for the same one", (t) => {
   }
 });
 
-test.serial("no body of the new configuration begins while one of the earlier one runs", async (t) => {
+test.serial("no body runs under the new configuration while one runs under the old one", async (t) => {
   const [first, second] = [fileWith(), fileWith(new Fleet())];
   first.save();
   const [entered, end] = [deferred(), deferred()];
@@ -159,28 +159,25 @@ test.serial("no body of the new configuration begins while one of the earlier on
 });
 
 for (const keys of ["k", ["k", "l"]]) {
-  test.serial(
-    `a caller of ${String(keys)} that gives up, as the last one, makes room for the new configuration`,
-    async (t) => {
-      const [first, second] = [fileWith(), fileWith()];
-      first.save();
-      await first.store.acquire(
-        { key: "k", requestId: "0".repeat(32), lockTimeMs: 60_000, fencing: false },
-        1_000,
-      );
-      const controller = new AbortController();
-      const waiting = withLock(keys, { signal: controller.signal }, () => t.fail());
-      await first.fleet.clock.settle();
-      second.save({ defaults: { lockTime: "7s" } });
-      t.not(lockTimeNow(), 7_000);
-      controller.abort(new Error("gone"));
-      await t.throwsAsync(waiting, { message: "gone" });
-      t.is(lockTimeNow(), 7_000);
-    },
-  );
+  test.serial(`the new configuration applies when the last waiter gives up (${String(keys)})`, async (t) => {
+    const [first, second] = [fileWith(), fileWith()];
+    first.save();
+    await first.store.acquire(
+      { key: "k", requestId: "0".repeat(32), lockTimeMs: 60_000, fencing: false },
+      1_000,
+    );
+    const controller = new AbortController();
+    const waiting = withLock(keys, { signal: controller.signal }, () => t.fail());
+    await first.fleet.clock.settle();
+    second.save({ defaults: { lockTime: "7s" } });
+    t.not(lockTimeNow(), 7_000);
+    controller.abort(new Error("gone"));
+    await t.throwsAsync(waiting, { message: "gone" });
+    t.is(lockTimeNow(), 7_000);
+  });
 }
 
-test.serial("a lock that is released in the background is held until the store has answered", async (t) => {
+test.serial("the new configuration waits for a release in the background", async (t) => {
   const [first, second] = [fileWith(), fileWith()];
   first.save();
   const arrival = deferred();
@@ -196,7 +193,7 @@ test.serial("a lock that is released in the background is held until the store h
   t.is(lockTimeNow(), 7_000);
 });
 
-test.serial("locks in the other stores of a configuration count, too", async (t) => {
+test.serial("the new configuration also waits for locks in the named stores", async (t) => {
   const [first, second] = [fileWith(), fileWith()];
   first.save({ stores: { payments: memoryStore({ clock: first.fleet.clock }) } });
   const [entered, end] = [deferred(), deferred()];
@@ -212,30 +209,33 @@ test.serial("locks in the other stores of a configuration count, too", async (t)
   t.is(lockTimeNow(), 7_000);
 });
 
-test.serial("a caller of several keys is served although it stands in no queue for a moment", async (t) => {
-  const [first, second] = [fileWith(), fileWith()];
-  first.save();
-  const foreigner = { key: "k1", requestId: "0".repeat(32) };
-  await first.store.acquire({ ...foreigner, lockTimeMs: 60_000, fencing: false }, 1_000);
-  const arrival = deferred();
-  first.store.onTake = async (send) => {
-    await arrival.promise;
-    return await send();
-  };
-  const both = withLock(["k1", "k2"], {}, () => "both");
-  await first.fleet.clock.settle();
-  second.save({ defaults: { lockTime: "7s" } });
-  // Its first try is in vain. Then it leaves the queues of both keys, and comes back to wait for the first.
-  arrival.resolve();
-  await first.fleet.clock.settle();
-  t.not(lockTimeNow(), 7_000);
-  await first.store.release(foreigner, 1_000);
-  await first.fleet.clock.advance(1_000);
-  t.is(await both, "both");
-  t.is(lockTimeNow(), 7_000);
-});
+test.serial(
+  "the new configuration waits for a caller of several keys that is briefly in no queue",
+  async (t) => {
+    const [first, second] = [fileWith(), fileWith()];
+    first.save();
+    const foreigner = { key: "k1", requestId: "0".repeat(32) };
+    await first.store.acquire({ ...foreigner, lockTimeMs: 60_000, fencing: false }, 1_000);
+    const arrival = deferred();
+    first.store.onTake = async (send) => {
+      await arrival.promise;
+      return await send();
+    };
+    const both = withLock(["k1", "k2"], {}, () => "both");
+    await first.fleet.clock.settle();
+    second.save({ defaults: { lockTime: "7s" } });
+    // Its first attempt fails. It then leaves both queues, and joins the queue of the first key again.
+    arrival.resolve();
+    await first.fleet.clock.settle();
+    t.not(lockTimeNow(), 7_000);
+    await first.store.release(foreigner, 1_000);
+    await first.fleet.clock.advance(1_000);
+    t.is(await both, "both");
+    t.is(lockTimeNow(), 7_000);
+  },
+);
 
-test.serial("a configuration that is wrong throws, and changes nothing", async (t) => {
+test.serial("an invalid configuration throws and changes nothing", async (t) => {
   const [first, second] = [fileWith(), fileWith()];
   first.save();
   const before = locker();
@@ -259,7 +259,7 @@ test.serial("a configuration that is wrong throws, and changes nothing", async (
   t.is(first.store.asked.length, 1);
 });
 
-/** Runs `saves` while a lock of the configuration in force is held. */
+/** Runs `saves` while a lock of the current configuration is held. */
 async function whileHeld(saves: () => void): Promise<void> {
   const [entered, end] = [deferred(), deferred()];
   const body = withLock("held", { watchdog: false, lockTime: "1h" }, async () => {
@@ -275,7 +275,7 @@ async function whileHeld(saves: () => void): Promise<void> {
   }
 }
 
-test.serial("of several calls while a lock is held the last one counts", async (t) => {
+test.serial("the last of several configure() calls applies when the lock is released", async (t) => {
   const [first, second, third] = [fileWith(), fileWith(), fileWith()];
   first.save();
   await whileHeld(() => {
@@ -295,21 +295,24 @@ test.serial("of several calls while a lock is held the last one counts", async (
   );
 });
 
-test.serial("a call that takes its change back leaves the configuration in force", async (t) => {
-  const [first, second] = [fileWith(), fileWith()];
-  first.save();
-  const before = locker();
-  await whileHeld(() => {
-    second.save();
+test.serial(
+  "a configure() call that reverts the pending change keeps the current configuration",
+  async (t) => {
+    const [first, second] = [fileWith(), fileWith()];
     first.save();
-  });
-  t.is(locker(), before);
-  await until(() => second.store.closed);
-  t.false(first.store.closed);
-  t.is(second.fleet.clock.pendingTimers + first.fleet.clock.pendingTimers, 0);
-});
+    const before = locker();
+    await whileHeld(() => {
+      second.save();
+      first.save();
+    });
+    t.is(locker(), before);
+    await until(() => second.store.closed);
+    t.false(first.store.closed);
+    t.is(second.fleet.clock.pendingTimers + first.fleet.clock.pendingTimers, 0);
+  },
+);
 
-test.serial("a store that both configurations have stays open", async (t) => {
+test.serial("a store that both configurations use stays open", async (t) => {
   const first = fileWith();
   first.save();
   await whileHeld(() => {
@@ -325,7 +328,7 @@ test.serial("a store that both configurations have stays open", async (t) => {
   t.true(first.store.closed);
 });
 
-test.serial("a store that comes into force again before it is closed stays open", async (t) => {
+test.serial("a store that is configured again before it closes stays open", async (t) => {
   const [first, second] = [fileWith(), fileWith()];
   first.save();
   second.save();
@@ -337,29 +340,26 @@ test.serial("a store that comes into force again before it is closed stays open"
   t.true(first.store.closed);
 });
 
-test.serial(
-  "shutdown() drops a configuration that has not come into force, and waits for its stores",
-  async (t) => {
-    const [first, second] = [fileWith(), fileWith()];
-    first.save();
-    const [entered, end] = [deferred(), deferred()];
-    const body = withLock("k", {}, async () => {
-      entered.resolve();
-      await end.promise;
-    });
-    await entered.promise;
-    second.save({ defaults: { lockTime: "7s" } });
-    const down = shutdown();
-    end.resolve();
-    await Promise.all([body, down]);
-    t.not(lockTimeNow(), 7_000);
-    t.true(first.store.closed);
-    t.true(second.store.closed);
-    t.is(first.fleet.clock.pendingTimers, 0);
-  },
-);
+test.serial("shutdown() discards a pending configuration and closes its stores", async (t) => {
+  const [first, second] = [fileWith(), fileWith()];
+  first.save();
+  const [entered, end] = [deferred(), deferred()];
+  const body = withLock("k", {}, async () => {
+    entered.resolve();
+    await end.promise;
+  });
+  await entered.promise;
+  second.save({ defaults: { lockTime: "7s" } });
+  const down = shutdown();
+  end.resolve();
+  await Promise.all([body, down]);
+  t.not(lockTimeNow(), 7_000);
+  t.true(first.store.closed);
+  t.true(second.store.closed);
+  t.is(first.fleet.clock.pendingTimers, 0);
+});
 
-test.serial("shutdown() waits until the stores of an earlier configuration are closed", async (t) => {
+test.serial("shutdown() waits until the stores of earlier configurations are closed", async (t) => {
   const closing = deferred();
   const slow: Store = Object.assign(memoryStore(), { close: () => closing.promise });
   configure({ store: slow }, "woven", HERE);
@@ -374,7 +374,7 @@ test.serial("shutdown() waits until the stores of an earlier configuration are c
   t.true(isDown);
 });
 
-test.serial("the logger learns of a store that could not be closed", async (t) => {
+test.serial("logs a warning if a store of the earlier configuration cannot be closed", async (t) => {
   const warnings: string[] = [];
   const broken: Store = Object.assign(memoryStore(), {
     close: () => Promise.reject(new Error("it is stuck")),
@@ -387,7 +387,7 @@ test.serial("the logger learns of a store that could not be closed", async (t) =
   ]);
 });
 
-test.serial("the signals of the configuration in force are listened to", async (t) => {
+test.serial("listens only to the signals of the current configuration", async (t) => {
   const [first, second] = [fileWith(), fileWith()];
   const listeners = (): number[] => ["SIGUSR2", "SIGHUP"].map((signal) => process.listenerCount(signal));
   const [usr2 = 0, hup = 0] = listeners();
@@ -402,7 +402,7 @@ test.serial("the signals of the configuration in force are listened to", async (
   t.deepEqual(listeners(), [usr2, hup]);
 });
 
-test.serial("the logger learns which locks a configuration waits for after 10 s", async (t) => {
+test.serial("logs after 10 s which locks delay the new configuration", async (t) => {
   const [first, second] = [fileWith(), fileWith()];
   first.save();
   const end = deferred();
@@ -421,7 +421,7 @@ test.serial("the logger learns which locks a configuration waits for after 10 s"
   t.is(first.fleet.clock.pendingTimers, 0);
 });
 
-test.serial("no store is closed in the context of a caller", async (t) => {
+test.serial("stores are closed outside of any caller's async context", async (t) => {
   const requests = new AsyncLocalStorage<string>();
   const seen: unknown[] = [];
   const save = (): void => {
@@ -430,19 +430,19 @@ test.serial("no store is closed in the context of a caller", async (t) => {
   };
   const saveInRequest = (): void => requests.run("a request", save);
   save();
-  saveInRequest(); // It closes the first one.
+  saveInRequest(); // Closes the first store.
   await requests.run("another request", () =>
     whileHeld(() => {
-      saveInRequest(); // It waits.
-      saveInRequest(); // It closes the one that waits. The end of the lock closes the one in force.
+      saveInRequest(); // Is pending.
+      saveInRequest(); // Closes the pending store. The release of the lock closes the current one.
     }),
   );
   await shutdown();
   t.deepEqual(seen, [undefined, undefined, undefined, undefined]);
 });
 
-// The last one: what a module asked for is remembered.
-test.serial("a module may ask for a store of the configuration that is not in force yet", async (t) => {
+// This test is last, because the process remembers which stores modules need.
+test.serial("a module can need a store of the pending configuration", async (t) => {
   const [first, second] = [fileWith(), fileWith()];
   first.save();
   await whileHeld(() => {
@@ -456,6 +456,6 @@ test.serial("a module may ask for a store of the configuration that is not in fo
     [
       'configure(): There is no store `ledger`, which Ledger.post asks for: configure() is given `default`. Add it: configure({ ..., stores: { ledger: "redis://..." } }).',
     ],
-    "the module may have changed, too, so that is no error",
+    "a warning and no error, because the module may have changed as well",
   );
 });

@@ -21,7 +21,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { connectionRefused, lostOnTheWay, replyLate } from "../support/tampered-store";
 import { until } from "../support/until";
 
-// One configuration is in force in a process: these tests take turns.
+// A process has one configuration, so these tests run serially.
 
 let server: RedisServer;
 
@@ -33,7 +33,7 @@ test.after.always(() => server.stop());
 
 test.afterEach.always(() => shutdown({ patience: "0ms" }));
 
-/** A fleet whose one process is this one, by `configure`. */
+/** A fleet whose only process is this one, configured with `configure()`. */
 function configuredFleet(): Fleet {
   const fleet = new Fleet();
   const logger = { warn: (line: string) => void fleet.warnings.push(line) };
@@ -41,7 +41,7 @@ function configuredFleet(): Fleet {
   return fleet;
 }
 
-test.serial("before configure, the error names the line to add", async (t) => {
+test.serial("locks before configure() throw an error that names the line to add", async (t) => {
   const expected = {
     instanceOf: LockMisconfiguredError,
     code: "LOCK_MISCONFIGURED",
@@ -54,10 +54,10 @@ test.serial("before configure, the error names the line to add", async (t) => {
     expected,
   );
   await t.throwsAsync(obtain("k"), expected);
-  await t.notThrowsAsync(shutdown(), "there is nothing to shut down, and that is fine");
+  await t.notThrowsAsync(shutdown(), "shutdown() without a configuration does nothing");
 });
 
-test.serial("a second configure needs a shutdown in between", async (t) => {
+test.serial("a second configure() throws until shutdown() has run", async (t) => {
   configure({ store: memoryStore() }, "woven");
   t.throws(() => configure({ store: memoryStore() }, "woven"), {
     instanceOf: LockMisconfiguredError,
@@ -69,7 +69,7 @@ test.serial("a second configure needs a shutdown in between", async (t) => {
 });
 
 for (const [what, configuration, message] of [
-  ["nothing", undefined, /^Expected configure\(\{ redis \}\) or configure\(\{ store \}\), got undefined$/],
+  ["undefined", undefined, /^Expected configure\(\{ redis \}\) or configure\(\{ store \}\), got undefined$/],
   ["null", null, /got null$/],
   ["a URL alone", "redis://localhost", /got 'redis:\/\/localhost'$/],
   [
@@ -86,7 +86,7 @@ for (const [what, configuration, message] of [
   ["a URL of another kind", { redis: "localhost:6379" }, /^Expected `redis` to be .*, got "localhost:6379"$/],
   ["two masters", { redis: ["redis://a", "redis://b"] }, /^Expected at least 3 masters/],
   [
-    "what is no client among masters",
+    "an invalid client in a list of masters",
     { redis: ["redis://a", "redis://b", {}] },
     /^Expected `redis` to be an ioredis client/,
   ],
@@ -97,7 +97,7 @@ for (const [what, configuration, message] of [
     /got \[ 'host', 'password' \]\. Make a client/,
   ],
   [
-    "a store that is none",
+    "an empty object as the store",
     { store: {} },
     /^Expected `store` to be a store such as memoryStore\(\), got \{\}$/,
   ],
@@ -118,7 +118,7 @@ for (const [what, configuration, message] of [
     /^Expected `commandTimeout`/,
   ],
   [
-    "a commandTimeout of nothing",
+    "a commandTimeout that is too short",
     { store: memoryStore(), commandTimeout: "9ms" },
     /of at least 10 ms, got '9ms'$/,
   ],
@@ -130,17 +130,17 @@ for (const [what, configuration, message] of [
     /^Expected `defaults` to be an object/,
   ],
 ] as const) {
-  test.serial(`configure refuses ${what}, and can be called again`, (t) => {
+  test.serial(`configure() rejects ${what}, and can be called again`, (t) => {
     const error = t.throws(() => configure(configuration as unknown as Configuration, "woven"), {
       instanceOf: LockOptionError,
       message,
     });
-    t.false(error?.message.includes("hunter2"), "a password is not for a log");
+    t.false(error?.message.includes("hunter2"), "the message contains no password");
     t.notThrows(() => configure({ store: memoryStore() }, "woven"));
   });
 }
 
-test.serial("the defaults hold for every lock that does not say otherwise", async (t) => {
+test.serial("a lock uses the defaults for the options that it does not set", async (t) => {
   const fleet = new Fleet();
   configure({ store: fleet.store, clock: fleet.clock, defaults: { lockTime: "7s", fencing: true } }, "woven");
   await withLock("k", {}, () => {});
@@ -150,7 +150,7 @@ test.serial("the defaults hold for every lock that does not say otherwise", asyn
   t.like(fleet.store.asked[1], { lockTimeMs: 9_000, fencing: false });
 });
 
-test.serial("a client stays the caller's to close", async (t) => {
+test.serial("shutdown() does not close a client of the caller", async (t) => {
   const client = server.client();
   configure({ redis: client }, "woven");
   await withLock("own-client", {}, async (lock) => {
@@ -160,7 +160,7 @@ test.serial("a client stays the caller's to close", async (t) => {
   t.is(await client.ping(), "PONG");
 });
 
-test.serial("the connections of a URL are closed by shutdown", async (t) => {
+test.serial("shutdown() closes the connections that it opened for a URL", async (t) => {
   const lonely = await startRedis();
   t.teardown(lonely.stop);
   const watcher = lonely.client();
@@ -175,7 +175,7 @@ test.serial("the connections of a URL are closed by shutdown", async (t) => {
   await until(async () => (await connections()) === 1);
 });
 
-test.serial("shutdown sends home those who wait, and gives no lock any more", async (t) => {
+test.serial("shutdown() rejects waiters and later calls if no lock is held", async (t) => {
   const fleet = configuredFleet();
   await fleet.foreignHolder("k", 60_000);
   const waiting = Promise.all(
@@ -205,21 +205,21 @@ test.serial("shutdown sends home those who wait, and gives no lock any more", as
 });
 
 test.serial(
-  "as long as a body is inside, shutdown serves requests: one that takes a second lock comes to its end",
+  "shutdown() grants locks while a body runs, so that the body can acquire a second lock",
   async (t) => {
     const fleet = configuredFleet();
-    const goOn = deferred();
+    const mayContinue = deferred();
     const body = withLock("k1", {}, async () => {
-      await goOn.promise;
+      await mayContinue.promise;
       return await withLock("k2", {}, () => "both");
     });
     await fleet.clock.settle();
     const waiting = withLock("k1", {}, () => "next");
     const down = shutdown();
     await fleet.clock.settle();
-    goOn.resolve();
+    mayContinue.resolve();
     t.is(await body, "both");
-    t.is(await waiting, "next", "it was handed on, and so somebody was inside all the time");
+    t.is(await waiting, "next", "the lock was handed off, so a body was running all the time");
     await down;
     await t.throwsAsync(
       withLock("k3", {}, () => t.fail()),
@@ -230,34 +230,31 @@ test.serial(
   },
 );
 
-test.serial(
-  "when nobody is inside any more, or the patience is over, those who wait are sent home",
-  async (t) => {
-    for (const isOutOfPatience of [false, true]) {
-      const fleet = configuredFleet();
-      await fleet.foreignHolder("k", 60_000);
-      const end = deferred();
-      const body = withLock("other", { onLost: "warn" }, () => end.promise);
-      const waiting = t.throwsAsync(
-        withLock("k", {}, () => t.fail()),
-        { instanceOf: LockClosedError },
-      );
-      let isHome = false;
-      void waiting.then(() => (isHome = true));
-      await fleet.clock.settle();
-      const down = shutdown({ patience: "2s" });
-      await fleet.clock.advance(1_999);
-      t.false(isHome);
-      if (isOutOfPatience) await fleet.clock.advance(1);
-      else end.resolve();
-      await Promise.all([waiting, down]);
-      end.resolve();
-      await body;
-    }
-  },
-);
+test.serial("shutdown() rejects waiters when the last body ends or the patience is over", async (t) => {
+  for (const isOutOfPatience of [false, true]) {
+    const fleet = configuredFleet();
+    await fleet.foreignHolder("k", 60_000);
+    const end = deferred();
+    const body = withLock("other", { onLost: "warn" }, () => end.promise);
+    const waiting = t.throwsAsync(
+      withLock("k", {}, () => t.fail()),
+      { instanceOf: LockClosedError },
+    );
+    let isRejected = false;
+    void waiting.then(() => (isRejected = true));
+    await fleet.clock.settle();
+    const down = shutdown({ patience: "2s" });
+    await fleet.clock.advance(1_999);
+    t.false(isRejected);
+    if (isOutOfPatience) await fleet.clock.advance(1);
+    else end.resolve();
+    await Promise.all([waiting, down]);
+    end.resolve();
+    await body;
+  }
+});
 
-test.serial("shutdown waits for what is being given back", async (t) => {
+test.serial("shutdown() waits for releases in flight", async (t) => {
   const fleet = configuredFleet();
   const arrival = deferred();
   fleet.store.onDrop = async (send) => {
@@ -278,28 +275,25 @@ test.serial("shutdown waits for what is being given back", async (t) => {
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test.serial(
-  "what is still to be given back again is sent once more before the store is closed",
-  async (t) => {
-    const fleet = configuredFleet();
-    fleet.store.onDrop = connectionRefused;
-    t.is(await withLock("k", {}, () => "result"), "result");
-    await fleet.clock.advance(2_000);
-    fleet.store.onDrop = (send) => send();
-    await shutdown(); // No time passes here.
-    t.true(fleet.store.closed);
-    t.true(await fleet.isForgotten("k"));
-    t.is(fleet.clock.pendingTimers, 0);
-  },
-);
+test.serial("shutdown() sends unconfirmed releases once more before it closes the store", async (t) => {
+  const fleet = configuredFleet();
+  fleet.store.onDrop = connectionRefused;
+  t.is(await withLock("k", {}, () => "result"), "result");
+  await fleet.clock.advance(2_000);
+  fleet.store.onDrop = (send) => send();
+  await shutdown(); // No time passes here.
+  t.true(fleet.store.closed);
+  t.true(await fleet.isForgotten("k"));
+  t.is(fleet.clock.pendingTimers, 0);
+});
 
-test.serial("a lock that was lost before is not taken from its body a second time", async (t) => {
+test.serial("shutdown() does not report a lock that was already lost", async (t) => {
   const fleet = configuredFleet();
   const [entered, end] = [deferred(), deferred()];
-  let told = 0;
+  let aborts = 0;
   const body = t.throwsAsync(
     withLock("k", { lockTime: "3s" }, async (lock) => {
-      lock.signal.addEventListener("abort", () => (told += 1));
+      lock.signal.addEventListener("abort", () => (aborts += 1));
       entered.resolve();
       await end.promise;
     }),
@@ -308,20 +302,20 @@ test.serial("a lock that was lost before is not taken from its body a second tim
   await entered.promise;
   await fleet.takeAway("k");
   await fleet.clock.advance(1_000);
-  t.is(told, 1);
+  t.is(aborts, 1);
   const { releases } = fleet.store;
   const down = shutdown({ patience: "1s" });
   await fleet.clock.advance(1_000);
   await down;
-  t.is(fleet.store.releases, releases, "there is nothing to give back");
+  t.is(fleet.store.releases, releases, "a lost lock is not released");
   t.is(fleet.warnings.filter((line) => line.includes("lost the lock")).length, 1, fleet.warnings.join("\n"));
   end.resolve();
   await body;
-  t.is(told, 1);
+  t.is(aborts, 1);
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test.serial("an abort at once, followed by shutdown, leaves no key", async (t) => {
+test.serial("an immediate abort followed by shutdown() leaves no key", async (t) => {
   const fleet = new Fleet();
   const keys = Array.from({ length: 20 }, (_, n) => `abort-then-shutdown-${n}`);
   for (const pauseBefore of [undefined, "abort", "shutdown"] as const) {
@@ -339,7 +333,7 @@ test.serial("an abort at once, followed by shutdown, leaves no key", async (t) =
   }
 });
 
-test.serial("shutdown waits for the bodies under way", async (t) => {
+test.serial("shutdown() waits for the bodies that run", async (t) => {
   const fleet = configuredFleet();
   const end = deferred();
   const bodies = ["k1", "k2"].map((key) => withLock(key, {}, async () => await end.promise));
@@ -357,22 +351,22 @@ test.serial("shutdown waits for the bodies under way", async (t) => {
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test.serial("a body under way may still enter its reentrant lock again during shutdown", async (t) => {
+test.serial("a body can enter its reentrant lock again during shutdown()", async (t) => {
   const fleet = configuredFleet();
-  const goOn = deferred();
+  const mayContinue = deferred();
   const body = withLock("k", { reentrant: true }, async () => {
-    await goOn.promise;
+    await mayContinue.promise;
     return await withLock("k", { reentrant: true }, () => "inner");
   });
   await fleet.clock.settle();
   const down = shutdown();
-  goOn.resolve();
+  mayContinue.resolve();
   t.is(await body, "inner");
   await down;
 });
 
 test.serial(
-  "after the patience, locks are given back under the bodies, which learn it by signal",
+  "shutdown() releases the locks of running bodies after the patience, and aborts their signals",
   async (t) => {
     const fleet = configuredFleet();
     const end = deferred();
@@ -405,7 +399,7 @@ test.serial(
   },
 );
 
-test.serial("after the patience, a lock that is never unlocked is left to expire", async (t) => {
+test.serial("shutdown() leaves a lock with autoUnlock=false to expire after the patience", async (t) => {
   const fleet = configuredFleet();
   const end = deferred();
   const body = withLock("k", { autoUnlock: false, lockTime: "20s" }, () => end.promise);
@@ -420,7 +414,7 @@ test.serial("after the patience, a lock that is never unlocked is left to expire
   t.is(fleet.store.releases, 0);
 });
 
-test.serial("who calls shutdown again while it is under way waits for the same end", async (t) => {
+test.serial("a second shutdown() waits for the first one", async (t) => {
   const fleet = configuredFleet();
   const end = deferred();
   const body = withLock("k", {}, () => end.promise);
@@ -435,7 +429,7 @@ test.serial("who calls shutdown again while it is under way waits for the same e
   t.true(fleet.store.closed);
 });
 
-test.serial("a try that is under way at shutdown is given back before the store is closed", async (t) => {
+test.serial("shutdown() releases a lock whose grant is in flight before it closes the store", async (t) => {
   const fleet = configuredFleet();
   const arrival = deferred();
   fleet.store.onTake = replyLate(arrival.promise);
@@ -457,7 +451,7 @@ test.serial("a try that is under way at shutdown is given back before the store 
   t.true(await fleet.isFree("k"));
 });
 
-test.serial("a store that answers nothing any more cannot hold up shutdown for long", async (t) => {
+test.serial("shutdown() ends within two seconds if the store stops replying", async (t) => {
   const fleet = configuredFleet();
   fleet.store.onTake = lostOnTheWay;
   fleet.store.onLeave = lostOnTheWay;
@@ -473,13 +467,13 @@ test.serial("a store that answers nothing any more cannot hold up shutdown for l
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test.serial("a bad patience is refused, and nothing is shut down", async (t) => {
+test.serial("shutdown() rejects an invalid patience and changes nothing", async (t) => {
   configuredFleet();
   await t.throwsAsync(shutdown({ patience: "soon" as "1s" }), { instanceOf: LockOptionError });
   t.is(await withLock("k", {}, () => "result"), "result");
 });
 
-/** A program of its own, from its start to its end. */
+/** Runs a program in a child process. */
 async function run(program: string): Promise<{ code: unknown; out: string; err: string }> {
   const runtime = JSON.stringify(resolve("runtime/index"));
   const source = `const { configure, shutdown, withLock, obtain } = require(${runtime});
@@ -493,7 +487,7 @@ async function run(program: string): Promise<{ code: unknown; out: string; err: 
   return { code, out: out.trim(), err: err.trim() };
 }
 
-test.serial("a process ends by itself after shutdown, whatever it did with locks before", async (t) => {
+test.serial("a process exits by itself after shutdown(), even if it held and waited for locks", async (t) => {
   const { code, out, err } = await run(`
     configure({ redis: url }, "woven");
     await Promise.all([1, 2, 3].map(() => withLock("child", {}, () => {})));
@@ -520,7 +514,7 @@ test.serial("a process that holds a lock at shutdown leaves no key in Redis", as
   t.is(await server.client().exists("child-left"), 0);
 });
 
-test.serial("a store that cannot be reached keeps no process alive and crashes none", async (t) => {
+test.serial("an unreachable store neither crashes a process nor keeps it alive", async (t) => {
   const { code, out, err } = await run(`
     configure({ redis: "redis://127.0.0.1:1", logger: { warn() {} } }, "woven");
     const error = await obtain("k", { retryTimes: 1, waitTime: "50ms" }).catch((error) => error);
@@ -532,7 +526,7 @@ test.serial("a store that cannot be reached keeps no process alive and crashes n
   t.is(code, 0);
 });
 
-test.serial("warnings go to the console when no logger is given", async (t) => {
+test.serial("warnings go to the console if no logger is configured", async (t) => {
   const { out, err } = await run(`
     configure({ redis: url }, "woven");
     const held = await obtain("child-warned");

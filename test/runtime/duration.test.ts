@@ -14,13 +14,13 @@ for (const [text, ms] of [
   ["24h", 86_400_000],
   ["1440m", 86_400_000],
 ] as const) {
-  test(`${text} is ${ms} ms`, (t) => {
+  test(`parses ${text} as ${ms} ms`, (t) => {
     t.is(milliseconds("lockTime", text), ms);
   });
 }
 
 for (const text of ["1.001s", "0.29m", "100.5ms", "1.0005s"]) {
-  test(`${text} is a whole number of milliseconds, whatever binary fractions make of it`, (t) => {
+  test(`parses ${text} as a whole number of milliseconds, without a rounding error`, (t) => {
     t.true(Number.isInteger(milliseconds("lockTime", text)));
   });
 }
@@ -49,7 +49,7 @@ for (const value of [
   {},
   ["30s"],
 ]) {
-  test(`${inspect(value)} is no duration`, (t) => {
+  test(`rejects ${inspect(value)} as a duration`, (t) => {
     t.throws(() => milliseconds("lockTime", value), {
       instanceOf: LockOptionError,
       code: "LOCK_BAD_OPTION",
@@ -58,7 +58,7 @@ for (const value of [
   });
 }
 
-test("a duration may be too short", (t) => {
+test("rejects a duration below the minimum", (t) => {
   t.is(milliseconds("lockTime", "100ms", 100), 100);
   t.throws(() => milliseconds("lockTime", "99ms", 100), {
     instanceOf: LockOptionError,
@@ -66,7 +66,7 @@ test("a duration may be too short", (t) => {
   });
 });
 
-test("a duration may be too long", (t) => {
+test("rejects a duration above 24 hours", (t) => {
   t.throws(() => milliseconds("waitTime", "86400001ms"), {
     instanceOf: LockOptionError,
     message: `Expected \`waitTime\` to be a duration such as "30s" or "500ms" of at most 24 hours, got '86400001ms'`,

@@ -9,33 +9,33 @@ class Silent extends Error {
   override readonly name = "Silent";
 }
 
-const circle: Error & { cause?: unknown } = new Error("");
-circle.cause = circle;
+const circular: Error & { cause?: unknown } = new Error("");
+circular.cause = circular;
 
-const several = (message: string, ...errors: unknown[]): Error => new AggregateError(errors, message);
+const aggregate = (message: string, ...errors: unknown[]): Error => new AggregateError(errors, message);
 
 for (const [what, thrown, reason] of [
   ["an error", new Error("no route"), "no route"],
   ["text", "no route", "'no route'"],
   ["an object", { password: "hunter2" }, "{ password }"],
-  ["nothing", undefined, "undefined"],
+  ["undefined", undefined, "undefined"],
   [
     "a connection that is refused at each address",
-    several("", refused("::1:6379"), refused("127.0.0.1:6379")),
+    aggregate("", refused("::1:6379"), refused("127.0.0.1:6379")),
     "connect ECONNREFUSED ::1:6379; connect ECONNREFUSED 127.0.0.1:6379",
   ],
   [
-    "several errors with words of their own",
-    several("no node", new Error("a"), new Error("b")),
+    "an AggregateError with a message of its own",
+    aggregate("no node", new Error("a"), new Error("b")),
     "no node: a; b",
   ],
-  ["several times the same error", several("", new Error("a"), new Error("a")), "a"],
-  ["several errors in one of several", several("", several("x", new Error("a")), "b"), "x: a; 'b'"],
-  ["no error of several", several("no node"), "no node"],
-  ["an error with a code alone", Object.assign(new Error(""), { code: "ECONNRESET" }), "ECONNRESET"],
-  ["an error with a cause alone", new Error("", { cause: new Error("no route") }), "no route"],
-  ["an error with a name alone", new Silent(""), "Silent"],
-  ["an error that is its own cause", circle, "Error"],
+  ["an AggregateError with the same error twice", aggregate("", new Error("a"), new Error("a")), "a"],
+  ["an AggregateError inside another one", aggregate("", aggregate("x", new Error("a")), "b"), "x: a; 'b'"],
+  ["an AggregateError without errors", aggregate("no node"), "no node"],
+  ["an error with only a code", Object.assign(new Error(""), { code: "ECONNRESET" }), "ECONNRESET"],
+  ["an error with only a cause", new Error("", { cause: new Error("no route") }), "no route"],
+  ["an error with only a name", new Silent(""), "Silent"],
+  ["an error that is its own cause", circular, "Error"],
   ["an error with a URL", new Error("cannot read redis://app:hunter2@h"), "cannot read redis://***@h"],
   [
     "an error that throws when it is read",
@@ -47,12 +47,12 @@ for (const [what, thrown, reason] of [
     "Error",
   ],
 ] as const) {
-  test(`the reason of ${what} is told`, (t) => {
+  test(`errorMessage() describes ${what}`, (t) => {
     t.is(errorMessage(thrown), reason);
   });
 }
 
-test("the reason of a connection that Node itself tried at two addresses is told", async (t) => {
+test("errorMessage() names both addresses that Node tried to connect to", async (t) => {
   const socket = connect({
     host: "both",
     port: 1,

@@ -21,10 +21,10 @@ import { but } from "../simulation/tampering";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 
-// What `forceRelease()` does to those who hold a lock. Two stores over the same keys are two processes: neither knows the
-// other's holders.
+// What `forceRelease()` does to the holders of a lock. Two stores over the same keys stand for two processes: neither
+// knows the holders of the other.
 
-/** What it warns of is not looked at here. */
+/** These tests do not check warnings. */
 const QUIET = { woven: false, logger: { warn() {} } };
 
 let server: RedisServer;
@@ -58,7 +58,7 @@ for (const [name, pair] of Object.entries(PAIRS)) {
   }
 
   test.serial(
-    `${name}: a lock that is revoked ends with its body, whose signal tells, and nobody is beside it`,
+    `${name}: a revoked holder's signal aborts, and the waiter gets the lock after its body`,
     async (t) => {
       twoProcesses();
       const k = key("body");
@@ -74,14 +74,14 @@ for (const [name, pair] of Object.entries(PAIRS)) {
       t.throws(() => lock.assertHeld(), { code: "LOCK_LOST" });
       t.like((await inspect(k)).holders, [{ isRevoked: true }]);
       isInside = false;
-      // Nobody else had the key before its body was done: so nothing was lost.
+      // The body ended before another caller got the key, so the release succeeds.
       await t.notThrowsAsync(lock.release());
       await next;
       t.like(await inspect(k), { state: "free", holders: [] });
     },
   );
 
-  test.serial(`${name}: a lock that is revoked in its own process is lost at once`, async (t) => {
+  test.serial(`${name}: forceRelease() in the holder's process ends the lock immediately`, async (t) => {
     twoProcesses();
     const k = key("here");
     const lock = await obtain(k, { lockTime: "20s" });
@@ -98,7 +98,7 @@ for (const [name, pair] of Object.entries(PAIRS)) {
   });
 
   test.serial(
-    `${name}: a key that is freed at once is another's at once, and its holder is told of the loss`,
+    `${name}: forceRelease() with \`now\` frees the key immediately, and the holder loses the lock`,
     async (t) => {
       twoProcesses();
       const k = key("now");
@@ -115,7 +115,7 @@ for (const [name, pair] of Object.entries(PAIRS)) {
     },
   );
 
-  test.serial(`${name}: a lock that nobody renews is free when its time is over`, async (t) => {
+  test.serial(`${name}: a revoked lock without a watchdog becomes free when it expires`, async (t) => {
     twoProcesses();
     const k = key("unwatched");
     const lock = await obtain(k, { ...THERE, lockTime: "300ms", watchdog: false, autoUnlock: false });
@@ -126,7 +126,7 @@ for (const [name, pair] of Object.entries(PAIRS)) {
     await next.release();
   });
 
-  test.serial(`${name}: a key that is closed is freed only by who says now`, async (t) => {
+  test.serial(`${name}: only forceRelease() with \`now\` frees a closed key`, async (t) => {
     twoProcesses();
     const k = key("closed");
     await withLock(k, { lockAtLeast: "20s" }, () => {});
@@ -136,7 +136,7 @@ for (const [name, pair] of Object.entries(PAIRS)) {
     t.is((await inspect(k)).state, isQuorum ? (await inspect(k)).state : "free");
   });
 
-  test.serial(`${name}: who has taken the lock since it was looked at keeps it`, async (t) => {
+  test.serial(`${name}: forceRelease() with \`from\` revokes only the listed holders`, async (t) => {
     twoProcesses();
     const k = key("from");
     const first = await obtain(k, THERE);
@@ -154,7 +154,7 @@ for (const [name, pair] of Object.entries(PAIRS)) {
   if (isQuorum) continue;
 
   test.serial(
-    `${name}: of several who hold a lock each is revoked, and has its place until it leaves`,
+    `${name}: forceRelease() revokes every reader, and each keeps its hold until it releases it`,
     async (t) => {
       twoProcesses();
       const k = key("several");
@@ -173,18 +173,18 @@ for (const [name, pair] of Object.entries(PAIRS)) {
   );
 }
 
-test.serial("a value of another program is refused unchanged, and deleted only with `now`", async (t) => {
+test.serial("forceRelease() deletes a value of another program only with `now`", async (t) => {
   configure({ ...QUIET, redis: server.url });
   const client = server.client();
   const expected = {
     code: "LOCK_BAD_OPTION",
     message: /^theirs holds '.*Fix: forceRelease\(key, \{ now: true \}\)/,
   };
-  const ofOurForm = "0123456789abcdef".repeat(2);
+  const requestIdForm = "0123456789abcdef".repeat(2);
   for (const [value, isKept] of [
     ["whoever", true],
     ["whoever", false],
-    [ofOurForm, false], // Ours expire.
+    [requestIdForm, false], // Without an expiry, it is not a hold of Lockweave.
     [`shared:${"x".repeat(32)}@${Date.now() + 60_000}/3`, true],
   ] as const) {
     await (isKept ? client.set("theirs", value, "PX", 20_000) : client.set("theirs", value));
@@ -195,16 +195,19 @@ test.serial("a value of another program is refused unchanged, and deleted only w
     t.is(await client.get("theirs"), null);
   }
   const store = redisStore(client);
-  await client.set("theirs", ofOurForm);
-  t.false(await store.revoke?.({ key: "theirs", requestId: ofOurForm }, 5_000), "nor does the script");
-  t.is(await client.get("theirs"), ofOurForm);
+  await client.set("theirs", requestIdForm);
+  t.false(
+    await store.revoke?.({ key: "theirs", requestId: requestIdForm }, 5_000),
+    "the script does not revoke it either",
+  );
+  t.is(await client.get("theirs"), requestIdForm);
   await client.rpush("a list of theirs", "x");
   for (const now of [true, false]) {
     await t.throwsAsync(forceRelease("a list of theirs", { now }), { code: "LOCK_MISCONFIGURED" });
   }
 });
 
-test.serial("nothing is taken of one who takes the lock meanwhile", async (t) => {
+test.serial("forceRelease() leaves a holder alone that acquires the lock during the call", async (t) => {
   const inside = memoryStore();
   let beforeRevoking = async (): Promise<void> => {};
   const store = but(inside, {
@@ -233,7 +236,7 @@ test.serial("nothing is taken of one who takes the lock meanwhile", async (t) =>
   }
 });
 
-test.serial("a store that cannot revoke says what can be done", async (t) => {
+test.serial("forceRelease() names `now` as the fix if the store cannot revoke", async (t) => {
   configure({ ...QUIET, store: but(memoryStore(), { revoke: undefined }) });
   const lock = await obtain("k");
   await t.throwsAsync(forceRelease("k"), { code: "LOCK_BAD_OPTION", message: /now: true/ });
@@ -241,7 +244,7 @@ test.serial("a store that cannot revoke says what can be done", async (t) => {
   await t.throwsAsync(lock.release(), { code: "LOCK_LOST" });
 });
 
-test.serial("what is no key, and no option, is refused", async (t) => {
+test.serial("forceRelease() rejects invalid keys and options", async (t) => {
   configure({ ...QUIET, store: memoryStore() });
   await t.throwsAsync(forceRelease(""), { code: "LOCK_BAD_KEY" });
   for (const options of [{ Now: true }, { now: "yes" }, { from: "one" }, { from: [1] }, true]) {
@@ -253,14 +256,14 @@ test.serial("what is no key, and no option, is refused", async (t) => {
   await t.throwsAsync(forceRelease("k", { store: "nowhere" }), { code: "LOCK_MISCONFIGURED" });
 });
 
-test.serial("a store that does not answer is told", async (t) => {
+test.serial("forceRelease() throws LOCK_UNREACHABLE if the store does not reply", async (t) => {
   const store = but(memoryStore(), { peek: () => Promise.reject(new Error("no route")) });
   configure({ ...QUIET, store });
   await t.throwsAsync(forceRelease("k"), { code: "LOCK_UNREACHABLE", message: /no route/ });
 });
 
 test.serial(
-  "Redis: a value that is no text cannot be released, and the error says how to delete it",
+  "Redis: forceRelease() rejects a value that is not UTF-8, and says how to delete it",
   async (t) => {
     configure({ ...QUIET, store: redisStore(server.client()) });
     const client = server.client();

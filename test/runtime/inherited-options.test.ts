@@ -10,7 +10,7 @@ import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { testLocks } from "../../runtime/testing";
 import { open } from "../../runtime/woven";
 
-// A known option that an object of options inherits is refused by its name: nothing that is inherited counts.
+// Lockweave rejects options that an object inherits, and names them.
 
 type Anything = (...args: unknown[]) => unknown;
 const call = {
@@ -53,9 +53,9 @@ const BY_HAND = { ...LOCK_OPTIONS, when: false, signal: AbortSignal.abort() };
 const URLS = ["redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:3"];
 
 interface Boundary {
-  /** Every option that there is, with a value that would count. */
+  /** All options, each with a valid value that has an effect. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** Those that a call must have. */
+  /** The required options. */
   readonly needed?: Readonly<Record<string, unknown>>;
   readonly isConfigured?: boolean;
   readonly with: (options: object) => unknown;
@@ -129,7 +129,7 @@ const BOUNDARIES: Readonly<Record<string, Boundary>> = {
     isConfigured: true,
     with: (options) => call["open"]?.(options, "A1"),
   },
-  "open() without a name": {
+  "open() without its own site": {
     options: { site: "pay" },
     needed: { businessFlag: "pay" },
     isConfigured: true,
@@ -155,7 +155,7 @@ const BOUNDARIES: Readonly<Record<string, Boundary>> = {
 /** `Object.prototype`. */
 const everyPrototype: object = Object.getPrototypeOf({}) as object;
 
-/** The ways in which an object has a property that is not its own. */
+/** The ways in which an object inherits a property. */
 const WAYS: Readonly<
   Record<string, (needed: object, name: string, value: unknown, use: (options: object) => unknown) => unknown>
 > = {
@@ -168,7 +168,7 @@ const WAYS: Readonly<
   "from Object.prototype": (needed, name, value, use) => {
     Object.defineProperty(everyPrototype, name, { value, configurable: true, writable: true });
     try {
-      return use({ ...needed }); // What is wrong with it is found before anything is awaited.
+      return use({ ...needed }); // The call checks its options before its first await.
     } finally {
       Reflect.deleteProperty(everyPrototype, name);
     }
@@ -181,7 +181,7 @@ for (const [boundary, { options, needed = {}, isConfigured = false, with: use }]
   BOUNDARIES,
 )) {
   for (const [way, make] of Object.entries(WAYS)) {
-    test.serial(`${boundary}: each option that is inherited ${way} is refused by its name`, async (t) => {
+    test.serial(`${boundary}: rejects each option that is inherited ${way}, and names it`, async (t) => {
       if (isConfigured) configure({ store: memoryStore(), woven: false });
       bodies = 0;
       for (const [name, value] of Object.entries(options)) {
@@ -202,7 +202,7 @@ for (const [boundary, { options, needed = {}, isConfigured = false, with: use }]
 }
 
 test.serial(
-  "what Object.prototype gets after a call site was checked is an error, and no body runs",
+  "withLock() rejects options that Object.prototype gets after the call site was checked",
   async (t) => {
     configure({ store: memoryStore(), woven: false });
     const within = async (): Promise<number> => (await inspect("LOCK_a")).holders.length;

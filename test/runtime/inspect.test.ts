@@ -12,7 +12,7 @@ import {
 } from "../../runtime";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
-// What `inspect()` tells of a lock, on each kind of store.
+// What `inspect()` reports about a lock, on each kind of store.
 
 let server: RedisServer;
 test.before(async () => {
@@ -27,7 +27,7 @@ const STORES: Readonly<Record<string, () => Store>> = {
 };
 
 for (const [name, open] of Object.entries(STORES)) {
-  test.serial(`${name}: a lock is free, held, waited for, and free again`, async (t) => {
+  test.serial(`${name}: inspect() reports a free lock, its holder, and a waiter`, async (t) => {
     configure({ woven: false, store: open() });
     const key = lockKey("inspected", name);
     const free = { key, store: "default", state: "free", holders: [], waiting: 0, waitingHere: 0 } as const;
@@ -41,7 +41,7 @@ for (const [name, open] of Object.entries(STORES)) {
     t.true((holder?.leftMs ?? 0) > 10_000 && (holder?.leftMs ?? 0) <= 20_001);
     t.true((holder?.here?.heldForMs ?? -1) >= 0);
     const next = withLock(key, {}, () => inspect(key));
-    // Who waits behind its own process has no place in the store.
+    // A waiter behind its own process has no ticket in the store.
     t.like(await inspect(key), { state: "held", waiting: 0, waitingHere: 1 });
     await held.release();
     t.like(await next, { state: "held", waiting: 0, waitingHere: 0 });
@@ -49,7 +49,7 @@ for (const [name, open] of Object.entries(STORES)) {
   });
 
   test.serial(
-    `${name}: readers of one process are listed once, with their number, and what lockAtLeast leaves is nobody`,
+    `${name}: inspect() lists the readers of a process once, and no holder of a closed key`,
     async (t) => {
       configure({ woven: false, store: open() });
       const key = lockKey("shared", name);
@@ -69,18 +69,21 @@ for (const [name, open] of Object.entries(STORES)) {
   );
 }
 
-test.serial("somebody else's hold is told as what the key holds, and other data is refused", async (t) => {
-  configure({ woven: false, redis: server.url });
-  const client = server.client();
-  await client.set("theirs", "whoever", "PX", 20_000);
-  const { state, holders } = await inspect("theirs");
-  t.is(state, "held");
-  t.like(holders[0], { storeValue: "whoever", here: undefined });
-  await client.rpush("a list", "x");
-  await t.throwsAsync(inspect("a list"), { code: "LOCK_MISCONFIGURED" });
-});
+test.serial(
+  "inspect() reports the value of another program, and rejects a key that is not text",
+  async (t) => {
+    configure({ woven: false, redis: server.url });
+    const client = server.client();
+    await client.set("theirs", "whoever", "PX", 20_000);
+    const { state, holders } = await inspect("theirs");
+    t.is(state, "held");
+    t.like(holders[0], { storeValue: "whoever", here: undefined });
+    await client.rpush("a list", "x");
+    await t.throwsAsync(inspect("a list"), { code: "LOCK_MISCONFIGURED" });
+  },
+);
 
-test.serial("of a store that cannot inspect, who holds is told by its look", async (t) => {
+test.serial("inspect() reports only the value of the key if the store cannot inspect", async (t) => {
   const store = new Proxy(memoryStore(), {
     get(of, name) {
       const value: unknown = Reflect.get(of, name);
@@ -96,7 +99,7 @@ test.serial("of a store that cannot inspect, who holds is told by its look", asy
   await held.release();
 });
 
-test.serial("what is no key, and no option, is refused", async (t) => {
+test.serial("inspect() rejects invalid keys and options", async (t) => {
   configure({ woven: false, store: memoryStore() });
   await t.throwsAsync(inspect(""), { code: "LOCK_BAD_KEY" });
   const options: object = { stores: "x" };

@@ -5,7 +5,7 @@ import { jsonField } from "../../runtime/json-field";
 import { lockKey } from "../../runtime/key";
 
 class Order {
-  readonly #secret = "not serialised";
+  readonly #secret = "not serialized";
   constructor(readonly orderNo: string) {}
   toJSON(): object {
     return { no: this.orderNo, secretLength: this.#secret.length };
@@ -48,7 +48,7 @@ for (const [what, value, path, but] of [
   ["a field of null", { user: null }, "user.id", "`user` is null"],
   ["a field of text", { name: "abc" }, "name.length", "`name` is a string"],
   ["an inherited field", { id: 7 }, "toString", "it has the fields 'id'"],
-  ["a field that is not serialised", new Order("o1"), "orderNo", "it has the fields 'no', 'secretLength'"],
+  ["a field that is not serialized", new Order("o1"), "orderNo", "it has the fields 'no', 'secretLength'"],
   ["a field that is undefined", { id: undefined }, "id", "it has no fields"],
   ["an element after the last", ["a"], "[1]", "it is an array of 1"],
   ["an element after the last of a field", { lines: ["a"] }, "lines[1].sku", "`lines` is an array of 1"],
@@ -56,7 +56,7 @@ for (const [what, value, path, but] of [
   ["a field of undefined", undefined, "id", "it is nothing that JSON can express"],
   ["a field of a function", () => 1, "name", "it is nothing that JSON can express"],
 ] as const) {
-  test(`keyType=JSON refuses ${what}, and says what is there instead`, (t) => {
+  test(`keyType=JSON rejects ${what}, and says what the JSON contains instead`, (t) => {
     t.throws(() => jsonField(value, path), {
       instanceOf: LockKeyError,
       message: `Expected the JSON to have a field \`${path}\`, but ${but}`,
@@ -64,7 +64,7 @@ for (const [what, value, path, but] of [
   });
 }
 
-test("the function that asks for JSON is named", (t) => {
+test("the error names the function with keyType=JSON", (t) => {
   const found = (value: unknown): string | undefined =>
     t.throws(() => jsonField(value, "no", "A.pay"))?.message;
   t.is(found({ id: 7 }), "Expected the JSON in A.pay to have a field `no`, but it has the fields 'id'");
@@ -72,7 +72,7 @@ test("the function that asks for JSON is named", (t) => {
   t.is(found(7n), "Expected JSON in A.pay, got a value that cannot be written as JSON: 7n");
 });
 
-test("of an object with many fields, some are named", (t) => {
+test("the error names at most 20 fields of an object", (t) => {
   const many = Object.fromEntries(Array.from({ length: 23 }, (_, index) => [`f${index}`, index]));
   t.throws(() => jsonField(many, "no"), { message: /'f18', 'f19' and 3 more$/ });
 });
@@ -85,7 +85,7 @@ for (const [what, value, path] of [
   ["text that is JSON up to its end", '{"password":"hunter2"', "id"],
   ["an object that is no JSON", { password: "hunter2", count: 7n }, "count"],
 ] as const) {
-  test(`a key that cannot be read from ${what} shows no value of it, not even by its cause`, (t) => {
+  test(`the error for ${what} contains no value, not even in its cause`, (t) => {
     const error = t.throws(() => jsonField(value, path), { instanceOf: LockKeyError });
     t.false(inspect(error, { depth: 9 }).includes("hunter"));
   });
@@ -97,16 +97,16 @@ for (const [what, value, got] of [
   ["a cycle", cyclic, "a value that cannot be written as JSON: { self }"],
   ["a bigint", { id: 7n }, "a value that cannot be written as JSON: { id }"],
 ] as const) {
-  test(`keyType=JSON refuses ${what}`, (t) => {
+  test(`keyType=JSON rejects ${what}`, (t) => {
     const error = t.throws(() => jsonField(value, "id"), {
       instanceOf: LockKeyError,
       message: `Expected JSON, got ${got}`,
     });
-    t.is(error?.cause instanceof Error, typeof value === "object", "of text, the cause would quote it");
+    t.is(error?.cause instanceof Error, typeof value === "object", "the cause would quote the text");
   });
 }
 
-test("a field that is no identity is refused by the key", (t) => {
+test("lockKey() rejects a JSON field that is not a valid key part", (t) => {
   t.throws(() => lockKey("f", jsonField({ user: { id: 1 } }, "user")), { instanceOf: LockKeyError });
   t.throws(() => lockKey("f", jsonField({ user: null }, "user")), { instanceOf: LockKeyError });
 });

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { LockKeyError } from "../../runtime/errors";
 import { lockKey, lockKeys, wholeKey, type KeyValue } from "../../runtime/key";
 
-test("the ancestor's example makes the ancestor's bytes", (t) => {
+test("lockKey() makes the same key as the Java @RedisLock annotation", (t) => {
   t.is(lockKey("payOrder", "Test001"), "LOCK_payOrder_Test001");
 });
 
@@ -48,7 +48,7 @@ for (const [part, got] of [
   [Symbol("s"), "Symbol(s)"],
   [() => 1, "[Function (anonymous)]"],
 ] as const) {
-  test(`${got} is no identity`, (t) => {
+  test(`lockKey() rejects ${got} as a key part`, (t) => {
     t.throws(() => lockKey("payOrder", "first", part as KeyValue), {
       instanceOf: LockKeyError,
       code: "LOCK_BAD_KEY",
@@ -58,7 +58,7 @@ for (const [part, got] of [
 }
 
 for (const flag of ["", undefined, null, 7, {}]) {
-  test(`${inspect(flag)} is no businessFlag`, (t) => {
+  test(`lockKey() rejects ${inspect(flag)} as the businessFlag`, (t) => {
     t.throws(() => lockKey(flag as string, "a"), {
       instanceOf: LockKeyError,
       message: `Expected \`businessFlag\` to be a non-empty string, got ${inspect(flag)}`,
@@ -66,7 +66,7 @@ for (const flag of ["", undefined, null, 7, {}]) {
   });
 }
 
-test("half a character is no text: on the wire all halves would be the same", (t) => {
+test("lockKey() rejects lone surrogates, which would all be the same bytes in Redis", (t) => {
   t.throws(() => lockKey("payOrder", "\uD83D"), {
     instanceOf: LockKeyError,
     message: /^Expected key part 1 of "payOrder" to be well-formed Unicode, got '\\uD83D'$/i,
@@ -77,7 +77,7 @@ test("half a character is no text: on the wire all halves would be the same", (t
   });
 });
 
-// Texts in which the characters that matter are frequent, beside texts of all kinds.
+// Strings with many of the characters that keys escape, and arbitrary strings.
 const text = fc.oneof(
   fc.string({ unit: fc.constantFrom("_", ",", "%", "5", "F", "2", "C", "a"), minLength: 1, maxLength: 6 }),
   fc.string({ unit: "binary", minLength: 1 }).filter((value) => !/\p{Surrogate}/u.test(value)),
@@ -105,7 +105,7 @@ test("different flags and parts never make the same key", (t) => {
   t.pass();
 });
 
-test("a key tells its flag and its parts, and nothing else", (t) => {
+test("a key contains exactly its flag and its parts, and both can be decoded", (t) => {
   fc.assert(
     fc.property(name, ({ flag, parts }) => {
       const [, flagText = "", partsText] = /^LOCK_([^_]*)(?:_(.*))?$/s.exec(lockKey(flag, ...parts)) ?? [];
@@ -122,14 +122,14 @@ function unescape(escaped: string): string {
   );
 }
 
-test("a whole key is what its template says, byte for byte", (t) => {
+test("wholeKey makes exactly the text of its template", (t) => {
   t.is(wholeKey`mutex:${"Test001"}`, "mutex:Test001");
   t.is(wholeKey`{${"a,b%"}}/${7}:${true}:x`, "{a,b%}/7:true:x");
   t.is(wholeKey`${"a:b"}`, "a:b");
   t.is(wholeKey`nightly`, "nightly");
 });
 
-test("the values of one template never make the same key", (t) => {
+test("different values in one template never make the same whole key", (t) => {
   const value = fc.string({ unit: fc.constantFrom("a", "b", "-", ":"), maxLength: 4 });
   const made = (template: TemplateStringsArray, values: string[]): string | undefined => {
     try {
@@ -166,7 +166,7 @@ test("the values of one template never make the same key", (t) => {
 
 for (const [what, make, message] of [
   [
-    "has the text behind it",
+    "contains the text behind it",
     () => wholeKey`mutex:${"a:b"}:${"c"}`,
     "Expected value 1 of the key \"mutex:${}:${}\" not to contain the text ':' that follows it, got 'a:b'",
   ],
@@ -176,7 +176,7 @@ for (const [what, make, message] of [
     "Expected value 1 of the key \"${}--${}\" not to contain the text '--' that follows it, got 'a-'",
   ],
   [
-    "stands right before another one",
+    "directly precedes another one",
     () => wholeKey`mutex:${1}${23}`,
     'Expected text between values 1 and 2 of the key "mutex:${}${}". Without it, "1" and "23" make the same key as "12" and "3"',
   ],
@@ -191,12 +191,12 @@ for (const [what, make, message] of [
     'Expected value 1 of the key "mutex:${}" to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got undefined',
   ],
 ] as const) {
-  test(`a whole key with a value that ${what} is refused`, (t) => {
+  test(`wholeKey rejects a value that ${what}`, (t) => {
     t.throws(make, { instanceOf: LockKeyError, message });
   });
 }
 
-test("wholeKey is refused where it does not stand before a template", (t) => {
+test("wholeKey throws if it is called as a function", (t) => {
   const asFunction = wholeKey as unknown as (template: unknown) => string;
   for (const template of ["mutex", undefined, ["mutex"]]) {
     t.throws(() => asFunction(template), {
@@ -206,7 +206,7 @@ test("wholeKey is refused where it does not stand before a template", (t) => {
   }
 });
 
-test("a hole in a list of keys is an error, as `undefined` is", (t) => {
+test("lockKeys() rejects a list with a hole", (t) => {
   const list = ["a", "b", "c"];
   Reflect.deleteProperty(list, 1);
   t.throws(() => lockKeys("sku", [list]), {
@@ -215,7 +215,7 @@ test("a hole in a list of keys is an error, as `undefined` is", (t) => {
   });
 });
 
-test("a template with an invalid escape is an error, because its text is not known", (t) => {
+test("wholeKey rejects a template with an invalid escape, because its text is unknown", (t) => {
   const fix = { instanceOf: LockKeyError, message: /Fix: write a backslash as/ };
   t.throws(() => wholeKey`C:\users:${7}`, fix);
   t.is(wholeKey`C:\\users:${7}`, "C:\\users:7");

@@ -7,7 +7,7 @@ import { safeLogger, type Logger } from "../../runtime/logger";
 import { Fleet } from "../support/fleet";
 import { NODE } from "../support/node";
 
-function listening(): { logger: Logger; warnings: string[]; debugged: string[] } {
+function recordingLogger(): { logger: Logger; warnings: string[]; debugged: string[] } {
   const warnings: string[] = [];
   const debugged: string[] = [];
   const logger = {
@@ -21,7 +21,7 @@ const throwing = (): never => {
   throw new Error("the disk is full");
 };
 
-/** An object with a `then` is taken for a slip where it is written as one. */
+/** Defines a property such as `then`, which the linter rejects in an object literal. */
 const having = (name: string, descriptor: PropertyDescriptor): object =>
   Object.defineProperty({}, name, descriptor);
 
@@ -30,7 +30,7 @@ for (const [what, fails] of [
   ["returns a promise that rejects", async () => throwing()],
   ["returns a promise that rejects later", () => nextTurn().then(throwing)],
   ["returns a thenable that throws", () => having("then", { value: throwing })],
-  ["returns what throws when it is asked for its then", () => having("then", { get: throwing })],
+  ["returns an object whose then getter throws", () => having("then", { get: throwing })],
   [
     "returns a thenable that rejects",
     () => having("then", { value: (_: unknown, reject: (error: Error) => void) => reject(new Error()) }),
@@ -40,7 +40,7 @@ for (const [what, fails] of [
     () => Object.assign(Promise.reject(new Error()), { catch: throwing }),
   ],
 ] as const) {
-  test(`a logger that ${what} harms nobody`, async (t) => {
+  test(`a logger that ${what} causes neither an error nor an unhandled rejection`, async (t) => {
     const unhandled: unknown[] = [];
     const listen = (reason: unknown): void => void unhandled.push(reason);
     process.on("unhandledRejection", listen);
@@ -58,7 +58,7 @@ for (const [what, fails] of [
   });
 }
 
-test("a process outlives a logger that rejects", async (t) => {
+test("a logger that rejects does not crash the process", async (t) => {
   const program = `
     const { configure, obtain, shutdown, memoryStore } = require("./runtime");
     const fails = async () => { throw new Error("the disk is full"); };
@@ -75,12 +75,12 @@ for (const [what, message, line] of [
   ["plain text", "LOCK_pay_1 (A.pay) waits: é 漢 🔒", "LOCK_pay_1 (A.pay) waits: é 漢 🔒"],
   ["a line break", "a\r\nb\tc", String.raw`a\r\nb\tc`],
   ["an escape sequence", "\x1b[2J\x07", String.raw`\x1b[2J\x07`],
-  ["the other controls", "\0\x7f\x9b", String.raw`\x00\x7f\x9b`],
+  ["other control characters", "\0\x7f\x9b", String.raw`\x00\x7f\x9b`],
   ["a line separator", "a\u2028b\u2029c", String.raw`a\u2028b\u2029c`],
-  ["text that turns its direction", "a\u202eb\u2066c", String.raw`a\u202eb\u2066c`],
+  ["text that changes its direction", "a\u202eb\u2066c", String.raw`a\u202eb\u2066c`],
 ] as const) {
-  test(`${what} reaches the log as one line that steers no terminal`, (t) => {
-    const { logger, warnings, debugged } = listening();
+  test(`${what} is logged as one line without control characters`, (t) => {
+    const { logger, warnings, debugged } = recordingLogger();
     const safe = safeLogger(logger);
     safe.warn(message);
     safe.warnOnce(message);
@@ -90,8 +90,8 @@ for (const [what, message, line] of [
   });
 }
 
-test("a key and a call site reach the log as one line, too", async (t) => {
-  const { logger, warnings, debugged } = listening();
+test("control characters in a key and a call site are logged escaped, on one line", async (t) => {
+  const { logger, warnings, debugged } = recordingLogger();
   const fleet = new Fleet();
   const [key, site] = ["LOCK_a\r\nLOCK_b waits", "\x1b[2Jpay"];
   const lock = fleet.process({ logger }).lock(key, { onLost: "warn" }, site);
@@ -104,15 +104,15 @@ test("a key and a call site reach the log as one line, too", async (t) => {
   }
 });
 
-test("warnOnce says the same text once", (t) => {
-  const { logger, warnings } = listening();
+test("warnOnce() logs the same text once", (t) => {
+  const { logger, warnings } = recordingLogger();
   const safe = safeLogger(logger);
   for (const text of ["a", "b", "a", "b", "a"]) safe.warnOnce(text);
   t.deepEqual(warnings, ["a", "b"]);
 });
 
-test("warnOnce remembers so many texts at most", (t) => {
-  const { logger, warnings } = listening();
+test("warnOnce() remembers at most 1,000 texts", (t) => {
+  const { logger, warnings } = recordingLogger();
   const safe = safeLogger(logger);
   for (let count = 0; count <= 1_000; count += 1) safe.warnOnce(String(count));
   safe.warnOnce("1000");
@@ -121,7 +121,7 @@ test("warnOnce remembers so many texts at most", (t) => {
   t.is(warnings.length, 1_002);
 });
 
-test("a logger keeps its this, and may have no debug", (t) => {
+test("a logger is called with its own `this`, and needs no debug()", (t) => {
   class Collector implements Logger {
     readonly lines: string[] = [];
     warn(line: string): void {

@@ -16,12 +16,12 @@ interface Ended {
   readonly output: string;
 }
 
-/** Processes are numbered from 1 in it, and the first one is ours, as in a container. It ends when we do. */
+/** Starts a process as process 1, as in a container. The process ends with this one. */
 const CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
 
 /**
- * A process that holds a lock, and waits for another one that it does not get. It ends when its stdin does, so that
- * none outlives us.
+ * Starts a process that holds a lock while a second call waits for it. The process exits when its stdin closes, so
+ * that it never outlives this one.
  */
 function start(
   script: string,
@@ -73,7 +73,7 @@ function onlyChildOf(pid: number | undefined): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8"));
 }
 
-/** Why no container can be made here, if so. */
+/** The reason why this machine cannot create a container, if it cannot. */
 function reasonAgainstContainers(): string | undefined {
   const [command = "", ...args] = CONTAINER;
   const { status, error, stderr } = spawnSync(command, [...args, "true"], { encoding: "utf8" });
@@ -84,7 +84,7 @@ const against = reasonAgainstContainers();
 const inContainer = against === undefined ? test.serial : test.serial.skip;
 if (against !== undefined) console.warn(`Nothing is tested as process 1: ${against}`);
 
-test.serial("at a signal bodies are waited for, and then the process ends by the signal", async (t) => {
+test.serial("a signal ends the process after its bodies have ended", async (t) => {
   const { signal, tell, ended, says } = start(`process.stdin.once("data", () => end());`);
   await says("works");
   signal("SIGTERM");
@@ -95,7 +95,7 @@ test.serial("at a signal bodies are waited for, and then the process ends by the
   t.regex(output, /shuts down\n[^]*work done\n/);
 });
 
-test.serial("who listens to the signal as well decides how the process ends", async (t) => {
+test.serial("another listener of the signal decides how the process exits", async (t) => {
   const { signal, ended, says } = start(
     `process.once("SIGINT", async () => { end(); setTimeout(() => process.exit(7), 500); });`,
   );
@@ -107,7 +107,7 @@ test.serial("who listens to the signal as well decides how the process ends", as
   t.regex(output, /work done/);
 });
 
-test.serial("a second signal ends the process at once", async (t) => {
+test.serial("a second signal ends the process immediately", async (t) => {
   const { signal, ended, says } = start("");
   await says("works");
   signal("SIGTERM");
@@ -118,7 +118,7 @@ test.serial("a second signal ends the process at once", async (t) => {
   t.notRegex(output, /work done/);
 });
 
-inContainer("process 1 ends with the exit code of the signal, when its bodies have ended", async (t) => {
+inContainer("process 1 exits with the code of the signal after its bodies have ended", async (t) => {
   const { signal, tell, ended, says } = start(`process.stdin.once("data", () => end());`, {
     container: true,
   });
@@ -131,7 +131,7 @@ inContainer("process 1 ends with the exit code of the signal, when its bodies ha
   t.is(code, 128 + 15);
 });
 
-inContainer("a second signal ends process 1 at once", async (t) => {
+inContainer("a second signal ends process 1 immediately", async (t) => {
   const { signal, ended, says } = start("", { container: true });
   await says("works as 1\n");
   signal("SIGTERM");
@@ -142,7 +142,7 @@ inContainer("a second signal ends process 1 at once", async (t) => {
   t.is(code, 128 + 2);
 });
 
-/** As NestJS does it: hooks, and then the signal once more, with nobody listening any more. */
+/** Handles signals like NestJS: runs a hook, removes the listener, and sends the signal again. */
 const hooks = (hook: string): string => `
   const onSignal = async (signal) => {
     ${hook}
@@ -157,7 +157,7 @@ for (const [where, container] of [
   ["process 1", true],
 ] as const) {
   (container ? inContainer : test.serial)(
-    `a listener that awaits shutdown() lets ${where} end only when its bodies have`,
+    `a signal listener that awaits shutdown() keeps ${where} running until its bodies have ended`,
     async (t) => {
       const { signal, ended, says } = start(hooks(RECIPE), { container });
       await says("works");
@@ -170,7 +170,7 @@ for (const [where, container] of [
 }
 
 for (const when of ["at the start", "when the application has started", "at the signal"] as const) {
-  test.serial(`who listens to the same signals is warned of, once: ${when}`, async (t) => {
+  test.serial(`warns once about another listener of the same signals, added ${when}`, async (t) => {
     const clock = new VirtualClock();
     const warnings: string[] = [];
     const logger = { warn: (line: string) => void warnings.push(line) };
@@ -206,16 +206,16 @@ for (const when of ["at the start", "when the application has started", "at the 
   });
 }
 
-test.serial("who stops to listen leaves no timer", (t) => {
+test.serial("stopping the signal listeners leaves no timer", (t) => {
   const clock = new VirtualClock();
-  const told = { clock, logger: { warn: () => t.fail() } };
-  shutdownOnSignals(["SIGUSR2"], async () => {}, told)();
-  shutdownOnSignals([], async () => {}, told)();
+  const options = { clock, logger: { warn: () => t.fail() } };
+  shutdownOnSignals(["SIGUSR2"], async () => {}, options)();
+  shutdownOnSignals([], async () => {}, options)();
   t.is(clock.pendingTimers, 0);
 });
 
 for (const shutdownOn of ["SIGTERM", [15], ["SIGFOO"], ["SIGKILL"], ["toString"], null]) {
-  test(`what is no list of signals is refused: ${JSON.stringify(shutdownOn)}`, (t) => {
+  test(`configure() rejects ${JSON.stringify(shutdownOn)} as \`shutdownOn\``, (t) => {
     const listeners = process.eventNames();
     const wrong = { store: memoryStore(), shutdownOn: shutdownOn as unknown as NodeJS.Signals[] };
     t.throws(() => configure(wrong, "woven"), {

@@ -17,7 +17,7 @@ import { observeLocks, type ObserveOptions } from "../../runtime/opentelemetry";
 import { deferred } from "../support/deferred";
 import { until } from "../support/until";
 
-// With OpenTelemetry's own SDK: what it exports is what is looked at.
+// These tests check what OpenTelemetry's own SDK exports.
 
 const spans = new InMemorySpanExporter();
 const tracer = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }).getTracer(
@@ -25,7 +25,7 @@ const tracer = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcesso
 );
 
 /** Observes until the end of the test. */
-function observing(options: ObserveOptions = {}): {
+function observe(options: ObserveOptions = {}): {
   readonly stop: () => void;
   readonly metrics: () => Promise<Record<string, unknown>>;
 } {
@@ -54,7 +54,7 @@ function observing(options: ObserveOptions = {}): {
   };
 }
 
-// Time stands still: how a lock ends depends on how long it was held.
+// The clock does not advance, because the outcome of a lock depends on how long it was held.
 test.beforeEach(() => {
   spans.reset();
   const startedAt = performance.now();
@@ -63,8 +63,8 @@ test.beforeEach(() => {
 });
 test.afterEach.always(() => shutdown({ patience: "0s" }));
 
-test.serial("each lock is a span, with its wait, its key and what became of it", async (t) => {
-  const { stop } = observing();
+test.serial("each lock becomes a span with its grant, key, store, and outcome", async (t) => {
+  const { stop } = observe();
   await withLock(lockKey("pay", 1), { fencing: true }, () => Promise.resolve());
   stop();
   const [span, ...others] = spans.getFinishedSpans();
@@ -84,8 +84,8 @@ test.serial("each lock is a span, with its wait, its key and what became of it",
   t.is(span?.status.code, SpanStatusCode.UNSET);
 });
 
-test.serial("who does not get the lock is an error, and who waits is counted while he does", async (t) => {
-  const { stop, metrics } = observing();
+test.serial("a refused lock becomes an error span, and the metrics count holders and waiters", async (t) => {
+  const { stop, metrics } = observe();
   const key = lockKey("pay", 2);
   const held = await obtain(key);
   t.is(await tryObtain(key), undefined);
@@ -120,8 +120,8 @@ test.serial("who does not get the lock is an error, and who waits is counted whi
   );
 });
 
-test.serial("a lock that is lost is an error with its reason, and is counted", async (t) => {
-  const { stop, metrics } = observing();
+test.serial("a lost lock becomes an error span with the reason, and is counted", async (t) => {
+  const { stop, metrics } = observe();
   await obtain(lockKey("pay", 3));
   await shutdown({ patience: "0s" });
   t.like(await metrics(), { "lockweave.lock.lost": [["by hand default", 1]] });
@@ -130,8 +130,8 @@ test.serial("a lock that is lost is an error with its reason, and is counted", a
   t.regex(spans.getFinishedSpans()[0]?.status.message ?? "", /shutdown/);
 });
 
-test.serial("keys stay out where they are to, and nothing is heard when it has ended", async (t) => {
-  const { stop } = observing({ keys: false });
+test.serial("spans contain no key with keys: false, and none is recorded after stop()", async (t) => {
+  const { stop } = observe({ keys: false });
   await withLock(lockKey("pay", 4), {}, () => Promise.resolve());
   t.false("lockweave.key" in (spans.getFinishedSpans()[0]?.attributes ?? {}));
   stop();
@@ -139,8 +139,8 @@ test.serial("keys stay out where they are to, and nothing is heard when it has e
   t.is(spans.getFinishedSpans().length, 1);
 });
 
-test.serial("what is open when it ends is ended, and counts no more", async (t) => {
-  const { stop, metrics } = observing();
+test.serial("stop() ends the open spans and resets the count of held locks", async (t) => {
+  const { stop, metrics } = observe();
   await obtain(lockKey("pay", 6));
   stop();
   t.is(spans.getFinishedSpans().length, 1);

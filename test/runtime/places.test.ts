@@ -22,20 +22,20 @@ import { Masters } from "../support/masters";
 import { startRedisCluster } from "../support/redis-cluster";
 import { startRedis } from "../support/redis-server";
 
-// Several places of locks in one process. One configuration is in force in a process: these tests take turns.
+// Several stores in one process. A process has one configuration, so these tests run serially.
 
 test.afterEach.always(() => shutdown({ patience: "0ms" }));
 
 const IMPATIENT = { retryTimes: 0 };
 
-/** Lets in nobody else as long as it is held. */
+/** Whether somebody holds the key. */
 async function isBusy(key: string, store?: string): Promise<boolean> {
   const own = store === undefined ? {} : { store };
   const options = { ...IMPATIENT, lockTime: "500ms", onFailure: "skip", ...own } as const;
   return (await withLock(key, options, () => true)) === undefined;
 }
 
-test.serial("a key is another lock in each store", async (t) => {
+test.serial("the same key is a separate lock in each store", async (t) => {
   configure({ store: memoryStore(), stores: { payments: memoryStore() } }, "woven");
   await withLock("k", {}, async () => {
     t.true(await isBusy("k"));
@@ -46,19 +46,16 @@ test.serial("a key is another lock in each store", async (t) => {
   });
 });
 
-test.serial(
-  "the store of a project's locks is that of its defaults, unless they name another one",
-  async (t) => {
-    const stores = { payments: memoryStore() };
-    configure({ store: memoryStore(), stores, defaults: { store: "payments" } }, "woven");
-    await withLock("k", {}, async () => {
-      t.true(await isBusy("k", "payments"));
-      t.false(await isBusy("k", "default"));
-    });
-  },
-);
+test.serial("locks use the store in the defaults, unless they name another one", async (t) => {
+  const stores = { payments: memoryStore() };
+  configure({ store: memoryStore(), stores, defaults: { store: "payments" } }, "woven");
+  await withLock("k", {}, async () => {
+    t.true(await isBusy("k", "payments"));
+    t.false(await isBusy("k", "default"));
+  });
+});
 
-test.serial("who holds a key in one store is let in again there, and waits for it in another", async (t) => {
+test.serial("a reentrant lock is entered again only in its own store", async (t) => {
   configure({ store: memoryStore(), stores: { payments: memoryStore() } }, "woven");
   const again = { ...IMPATIENT, reentrant: true };
   await withLock("k", { ...again, store: "payments" }, async (outer) => {
@@ -108,7 +105,7 @@ async function locked(
   }
 }
 
-test.serial("events name the store, and the time line does where it has a name of its own", async (t) => {
+test.serial("events name the store, and log lines name it unless it is the default", async (t) => {
   const lines: string[] = [];
   const logger = {
     warn: (line: string) => void lines.push(line),
@@ -140,46 +137,43 @@ test.serial("events name the store, and the time line does where it has a name o
   );
 });
 
-test.serial("what a store warns of is told with its name", async (t) => {
+test.serial("a warning of a store begins with the name of the store", async (t) => {
   const warnings: string[] = [];
-  const told = deferred();
-  const logger = { warn: (line: string) => (warnings.push(line), told.resolve()) };
+  const warned = deferred();
+  const logger = { warn: (line: string) => (warnings.push(line), warned.resolve()) };
   configure({ store: memoryStore(), stores: { payments: "redis://127.0.0.1:1" }, logger }, "woven");
   const lock = withLock("k", { ...IMPATIENT, store: "payments" }, () => {});
   await t.throwsAsync(lock, {
     code: "LOCK_UNREACHABLE",
     message: /^k in payments: the store could not be asked/,
   });
-  await told.promise;
+  await warned.promise;
   t.regex(warnings[0] ?? "", /^payments: there is no connection to Redis: /);
 });
 
-test.serial(
-  "who is inside a lock of one store gets one of another store while shutdown() waits",
-  async (t) => {
-    configure({ store: memoryStore(), stores: { payments: memoryStore() } }, "woven");
-    for (const [outer, inner] of [
-      ["default", "payments"],
-      ["payments", "default"],
-    ] as const) {
-      configureAnew();
-      const { body, running, end } = job();
-      const work = withLock("outer", { store: outer }, async () => {
-        await body();
-        return await withLock("inner", { store: inner }, () => "both");
-      });
-      await running;
-      const closed = shutdown();
-      end();
-      t.is(await work, "both");
-      await closed;
-      await t.throwsAsync(
-        withLock("k", { store: inner }, () => {}),
-        { code: "LOCK_CLOSED" },
-      );
-    }
-  },
-);
+test.serial("a body can acquire a lock of another store while shutdown() waits", async (t) => {
+  configure({ store: memoryStore(), stores: { payments: memoryStore() } }, "woven");
+  for (const [outer, inner] of [
+    ["default", "payments"],
+    ["payments", "default"],
+  ] as const) {
+    configureAnew();
+    const { body, running, end } = job();
+    const work = withLock("outer", { store: outer }, async () => {
+      await body();
+      return await withLock("inner", { store: inner }, () => "both");
+    });
+    await running;
+    const closed = shutdown();
+    end();
+    t.is(await work, "both");
+    await closed;
+    await t.throwsAsync(
+      withLock("k", { store: inner }, () => {}),
+      { code: "LOCK_CLOSED" },
+    );
+  }
+});
 
 function configureAnew(): void {
   void shutdown({ patience: "0ms" });
@@ -187,7 +181,7 @@ function configureAnew(): void {
 }
 
 test.serial(
-  "one node, a cluster and a quorum stand beside memory, and shutdown() closes what is ours",
+  "one process uses memory, a node, a cluster, and a quorum, and shutdown() closes only its own connections",
   async (t) => {
     const [one, masters, cluster] = [await startRedis(), await Masters.start(3), await startRedisCluster()];
     t.teardown(() => Promise.all([one.stop(), masters.stop(), cluster.stop()]));
@@ -196,32 +190,32 @@ test.serial(
       byUrl: one.url,
       cluster: cluster.cluster(),
       list: masters.urls,
-      quorum: quorumStore(masters.urls, { longestLockTime: "3s" }), // Before that time a new master does not count.
+      quorum: quorumStore(masters.urls, { longestLockTime: "3s" }), // A new master does not count before that time has passed.
     };
     configure({ store: memoryStore(), stores }, "woven");
-    await withLock("first", { store: "quorum", waitTime: "60s", lockTime: "3s" }, () => {}); // The masters count.
+    await withLock("first", { store: "quorum", waitTime: "60s", lockTime: "3s" }, () => {}); // The masters count from here on.
     const names = ["default", "node", "byUrl", "cluster", "quorum"];
     for (const store of names) {
       await withLock("k", { store, lockTime: "3s" }, async () => {
         const busy: string[] = [];
         for (const other of names) if (await isBusy("k", other)) busy.push(other);
-        // Two names of one server are one place.
+        // Two stores on one server share their locks.
         t.deepEqual(busy, store === "node" || store === "byUrl" ? ["node", "byUrl"] : [store]);
       });
     }
     await shutdown();
     const list = String(await one.client().client("LIST"));
-    t.is(list.trim().split("\n").length, 2, "of the caller's client, and this one");
+    t.is(list.trim().split("\n").length, 2, "the caller's client, and the client that lists them");
     t.is(await stores.cluster.ping(), "PONG");
   },
 );
 
-// ---- names that are not there ---------------------------------------------------------------------------
+// ---- unknown stores -------------------------------------------------------------------------------------
 
 const NOT_THERE =
   'There is no store `ledger`, which Ledger.book asks for: configure() is given `default`, `payments`. Add it: configure({ ..., stores: { ledger: "redis://..." } }).';
 
-test.serial("a module whose tag names a store that is not configured fails when it is loaded", (t) => {
+test.serial("a module whose tag names an unknown store throws when it is loaded", (t) => {
   configure({ store: memoryStore(), stores: { payments: memoryStore() } }, "woven");
   t.notThrows(() => needsStore("payments", "Orders.pay"));
   t.notThrows(() => needsStore("default", "Orders.book"));
@@ -232,7 +226,7 @@ test.serial("a module whose tag names a store that is not configured fails when 
 });
 
 test.serial(
-  "configure() fails for a tag of a module that was loaded before, and opens nothing",
+  "configure() throws if a module that is already loaded needs a store that is missing",
   async (t) => {
     needsStore("ledger", "Ledger.book", "Ledger.close");
     const stores = { payments: "redis://127.0.0.1:1" };
@@ -246,7 +240,7 @@ test.serial(
   },
 );
 
-test.serial("a name by hand that is not there is refused at its call", async (t) => {
+test.serial("withLock() rejects an unknown store", async (t) => {
   configure({ store: memoryStore(), stores: { payments: memoryStore(), ledger: memoryStore() } }, "woven");
   await t.throwsAsync(
     withLock("k", { store: "Payments" }, () => {}),
@@ -262,7 +256,7 @@ test.serial("a name by hand that is not there is refused at its call", async (t)
   );
 });
 
-/** What the tags of modules ask for that were loaded above. */
+/** The stores that the modules loaded above need. */
 const NEEDED = { payments: memoryStore(), ledger: memoryStore() };
 
 for (const [what, configuration, message] of [
@@ -278,22 +272,22 @@ for (const [what, configuration, message] of [
     /^Expected the names of `stores` to be .* 'a b'$/,
   ],
   [
-    "what is no place",
+    "connection options as a store",
     { stores: { ...NEEDED, payments: { host: "h" } } },
     /^Expected `stores.payments` to be an ioredis client/,
   ],
   [
-    "what is half a store",
+    "a store without renew()",
     { stores: { ...NEEDED, payments: { acquire() {} } } },
     /^Expected `stores.payments` to be a store .*`renew`/,
   ],
   [
-    "stores alone",
+    "only named stores",
     { store: undefined, stores: NEEDED },
     /got neither \(`store` is undefined\): it is for the locks that name no store$/,
   ],
 ] as const) {
-  test.serial(`configure refuses ${what}`, (t) => {
+  test.serial(`configure() rejects ${what}`, (t) => {
     const given = { store: memoryStore(), ...configuration };
     t.throws(() => configure(given as unknown as Configuration, "woven"), {
       instanceOf: LockOptionError,
@@ -302,7 +296,7 @@ for (const [what, configuration, message] of [
   });
 }
 
-test.serial("a default that names a store that is not there is refused", (t) => {
+test.serial("configure() rejects defaults that name an unknown store", (t) => {
   const stores = { payments: memoryStore(), ledger: memoryStore() };
   t.throws(() => configure({ store: memoryStore(), stores, defaults: { store: "audit" } }, "woven"), {
     instanceOf: LockMisconfiguredError,
@@ -310,7 +304,7 @@ test.serial("a default that names a store that is not there is refused", (t) => 
   });
 });
 
-test.serial("when one of the places cannot be, no connection to another one is left open", async (t) => {
+test.serial("configure() leaves no connection open if the address of one store is invalid", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const stores = { payments: server.url, ledger: memoryStore(), audit: "http://nowhere" };
@@ -325,7 +319,7 @@ test.serial("when one of the places cannot be, no connection to another one is l
   );
 });
 
-test.serial("nor is one when what is found out later cannot be", async (t) => {
+test.serial("configure() leaves no connection open if a later check fails", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const redis = server.url;
@@ -339,7 +333,7 @@ test.serial("nor is one when what is found out later cannot be", async (t) => {
   t.is(connections.length, 1);
 });
 
-test.serial("in unit tests every store that a tag names is there, with locks of its own", async (t) => {
+test.serial("testLocks() provides every store that a tag names, each with its own locks", async (t) => {
   await using locks = testLocks({}, "woven");
   needsStore("ledger", "Ledger.book");
   await pay("7", () =>

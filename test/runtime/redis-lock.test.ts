@@ -10,7 +10,7 @@ import { TamperedStore } from "../support/tampered-store";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// Locks over a real Redis in real time: what virtual time cannot show.
+// Locks on a real Redis in real time, for what virtual time cannot show.
 
 let server: RedisServer;
 
@@ -22,7 +22,7 @@ test.after.always(() => server.stop());
 
 const PATIENT = { retryTimes: 100, waitTime: "5s" } as const;
 
-test("of many callers in many processes, one at a time is in, all get in, and nothing is left", async (t) => {
+test("callers in several processes hold the lock one at a time, and leave nothing in Redis", async (t) => {
   const watcher = server.client();
   const stores = Array.from({ length: 4 }, () => redisStore(server.client()));
   const processes = stores.map((store) => new FleetProcess({ store }));
@@ -33,7 +33,7 @@ test("of many callers in many processes, one at a time is in, all get in, and no
       process.call("LOCK_account_1", PATIENT, async () => {
         inside += 1;
         t.is(inside, 1);
-        const before = balance; // Read, wait, write: what a lock is for.
+        const before = balance; // Without a lock, this read, wait, and write would lose updates.
         await watcher.ping();
         balance = before + 1;
         inside -= 1;
@@ -69,7 +69,7 @@ test("a waiter in another process is woken through Redis, hours before its next 
   await Promise.all([holderStore.close(), waiterStore.close()]);
 });
 
-test("a body's success stands when the connection breaks under the release", async (t) => {
+test("a call returns the body's result if the connection breaks during the release", async (t) => {
   const watcher = server.client();
   const proxy = await startTcpProxy(server.port);
   t.teardown(proxy.stop);
@@ -80,7 +80,7 @@ test("a body's success stands when the connection breaks under the release", asy
     commandTimeout: "30s",
     logger: { warn: (line) => void warnings.push(line) },
   });
-  await process.call("LOCK_break", {}, () => {}); // The script is known from here on.
+  await process.call("LOCK_break", {}, () => {}); // Redis has the script from here on.
   const entered = deferred();
   const call = process.call("LOCK_break", {}, () => {
     entered.resolve();
@@ -95,7 +95,7 @@ test("a body's success stands when the connection breaks under the release", asy
   await store.close();
 });
 
-test("a key that an operator deletes is a lost lock, told before the body ends", async (t) => {
+test("the signal aborts while the body runs if an operator deletes the key", async (t) => {
   const operator = server.client();
   const store = redisStore(server.client());
   const process = new FleetProcess({ store, logger: { warn: () => {} } });
@@ -109,7 +109,7 @@ test("a key that an operator deletes is a lost lock, told before the body ends",
   await store.close();
 });
 
-test("when Redis dies, the holder learns by signal, and who comes then learns that it is unreachable", async (t) => {
+test("if Redis stops, the holder's signal aborts, and later calls throw LockUnreachableError", async (t) => {
   const mortal = await startRedis();
   t.teardown(mortal.stop);
   const killer = mortal.client();
@@ -118,7 +118,7 @@ test("when Redis dies, the holder learns by signal, and who comes then learns th
   const aborted = deferred();
   const call = process.call("LOCK_mortal", { lockTime: "500ms" }, async (lock) => {
     lock.signal.addEventListener("abort", () => aborted.resolve());
-    void killer.shutdown("NOSAVE").catch(() => {}); // It has no reply.
+    void killer.shutdown("NOSAVE").catch(() => {}); // SHUTDOWN gets no reply.
     await aborted.promise;
   });
   await t.throwsAsync(call, { instanceOf: LockLostError });
@@ -129,7 +129,7 @@ test("when Redis dies, the holder learns by signal, and who comes then learns th
   await store.close();
 });
 
-test("in real time, too, there are no more checks than were asked for", async (t) => {
+test("a waiter makes no more checks than retryTimes in real time", async (t) => {
   const memory = memoryStore();
   await memory.acquire(
     { key: "LOCK_checks", requestId: "foreigner", lockTimeMs: 600_000, fencing: false },

@@ -3,9 +3,9 @@ import { createLocker } from "../../runtime/configure";
 import { requestIds } from "../../runtime/request-id";
 import { memoryStore } from "../../runtime/stores/memory";
 
-const MANY = 2_000; // More than are drawn at once.
+const MANY = 2_000; // More than one batch of random bytes.
 
-test("a request id is the number of its process, and 20 hex characters that are new each time", (t) => {
+test("a request ID is the process number and 20 new hex characters", (t) => {
   const { processNumber, next } = requestIds();
   t.regex(processNumber, /^[0-9a-f]{12}$/);
   const ids = Array.from({ length: MANY }, next);
@@ -13,7 +13,7 @@ test("a request id is the number of its process, and 20 hex characters that are 
   t.is(new Set(ids.map((id) => id.slice(12))).size, MANY);
 });
 
-test("all 80 bits of its own are random", (t) => {
+test("the last 80 bits of a request ID are random", (t) => {
   const { next } = requestIds();
   let zeros = 0n;
   let ones = 0n;
@@ -26,7 +26,7 @@ test("all 80 bits of its own are random", (t) => {
   t.is(zeros, 2n ** 80n - 1n);
 });
 
-test("all 48 bits of a process's number are random", (t) => {
+test("all 48 bits of a process number are random", (t) => {
   let zeros = 0n;
   let ones = 0n;
   for (let count = 0; count < 200; count += 1) {
@@ -38,7 +38,7 @@ test("all 48 bits of a process's number are random", (t) => {
   t.is(zeros, 2n ** 48n - 1n);
 });
 
-test("generators that take turns keep their numbers, and share no id", (t) => {
+test("two generators keep their own process numbers, and share no request ID", (t) => {
   const generators = [requestIds(), requestIds()];
   const own = new Set<string>();
   for (let count = 0; count < MANY; count += 1) {
@@ -51,7 +51,7 @@ test("generators that take turns keep their numbers, and share no id", (t) => {
   t.is(own.size, 2 * MANY);
 });
 
-test("each configuration has a number of its own", (t) => {
+test("each configuration has its own process number", (t) => {
   const numberOf = (): string => createLocker({ store: memoryStore() }).newRequestId().slice(0, 12);
   t.not(numberOf(), numberOf());
 });

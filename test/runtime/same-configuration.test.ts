@@ -33,7 +33,7 @@ for (const [what, one, other] of [
   ],
   ["options without a prototype", { defaults: Object.create(null) as object }, { defaults: {} }],
 ] as const) {
-  test(`two configurations are the same: ${what}`, (t) => {
+  test(`configurations are equal: ${what}`, (t) => {
     t.true(isSameConfiguration(one, other));
     t.true(isSameConfiguration(other, one));
   });
@@ -54,24 +54,24 @@ for (const [what, one, other] of [
   ["one more master", { redis: ["redis://a"] }, { redis: ["redis://a", "redis://b"] }],
   ["one master less", { redis: ["redis://a", "redis://b"] }, { redis: ["redis://a"] }],
   ["masters in another order", { redis: ["redis://a", "redis://b"] }, { redis: ["redis://b", "redis://a"] }],
-  ["a list in the place of an object", { redis: ["redis://a"] }, { redis: { 0: "redis://a" } }],
-  ["null in the place of an object", { defaults: null }, { defaults: {} }],
-  ["a text in the place of an object", { defaults: "" }, { defaults: {} }],
+  ["a list instead of an object", { redis: ["redis://a"] }, { redis: { 0: "redis://a" } }],
+  ["null instead of an object", { defaults: null }, { defaults: {} }],
+  ["a text instead of an object", { defaults: "" }, { defaults: {} }],
   ["another default", { defaults: { lockTime: "3s" } }, { defaults: { lockTime: "4s" } }],
   [
-    "an instance in the place of an object",
+    "an instance instead of an object",
     { redis: new Client() },
     { redis: { options: { host: "localhost" } } },
   ],
-  ["lists without an end", { redis: endless }, { redis: likewise }],
+  ["lists that contain themselves", { redis: endless }, { redis: likewise }],
 ] as const) {
-  test(`two configurations are not the same: ${what}`, (t) => {
+  test(`configurations differ: ${what}`, (t) => {
     t.false(isSameConfiguration(one, other));
     t.false(isSameConfiguration(other, one));
   });
 }
 
-test("a configuration that cannot be read is no other one", (t) => {
+test("a configuration that cannot be read equals no other one", (t) => {
   const unreadable = Proxy.revocable({}, {});
   unreadable.revoke();
   t.false(isSameConfiguration({ defaults: unreadable.proxy }, { defaults: {} }));

@@ -50,7 +50,7 @@ for (const [value, text] of [
   [new URL("redis://app:hunter2@h"), "URL"],
   [hostile, "an object that throws when it is shown"],
 ] as const) {
-  test(`${inspect(value, { depth: 0 }).slice(0, 40)} is shown as ${text.slice(0, 40)}`, (t) => {
+  test(`formatValue() formats ${inspect(value, { depth: 0 }).slice(0, 40)} as ${text.slice(0, 40)}`, (t) => {
     t.is(formatValue(value), text);
   });
 }
@@ -70,7 +70,7 @@ for (const [url, text] of [
   ["redis://app:hunter2@h?access_token=hunter2", "redis://***@h?access_token=***"],
   ["an order of bob@example.com", "an order of bob@example.com"],
 ] as const) {
-  test(`as a value ${url} is shown as ${text}`, (t) => {
+  test(`formatValue() formats the text ${url} as ${text}`, (t) => {
     t.is(formatValue(url), `'${text}'`);
   });
 }
@@ -83,12 +83,12 @@ for (const [sentence, text] of [
   ["WRONGTYPE of user:bob@example.com", "WRONGTYPE of user:bob@example.com"],
   ["a=b&c=d", "a=b&c=d"],
 ] as const) {
-  test(`in a sentence, only credentials are hidden: ${text}`, (t) => {
+  test(`redacted() hides only credentials in a sentence: ${text}`, (t) => {
     t.is(redacted(sentence), text);
   });
 }
 
-test("a long text is redacted in a time that grows with its length", (t) => {
+test("redacting a text takes time linear in its length", (t) => {
   for (const unit of ["a", ":", "?", "@", "&", "=", "pass", "://", "?a=", "a:b@", ")"]) {
     const startedAt = performance.now();
     for (const beginning of ["@=", "?auth="]) {
@@ -122,7 +122,7 @@ for (const [what, call] of [
     "connection options as the clock",
     () => configure({ store, clock: { password: "hunter2" } as never }, "woven"),
   ],
-  ["a URL as a time-out", () => configure({ store, commandTimeout: "redis://a:hunter2@h" as "1s" }, "woven")],
+  ["a URL as a timeout", () => configure({ store, commandTimeout: "redis://a:hunter2@h" as "1s" }, "woven")],
   ["a URL as a signal", () => configure({ store, shutdownOn: ["redis://a:hunter2@h"] as never }, "woven")],
   ["a user as a part of the key", () => lockKey("login", new User() as unknown as KeyValue)],
   ["a list of users as a part of the key", () => lockKey("login", [new User()] as unknown as KeyValue)],
@@ -131,7 +131,7 @@ for (const [what, call] of [
   ["a user as the key", () => withLock(new User() as unknown as string, {}, () => {})],
   ["a user as the body", () => withLock("k", {}, new User() as unknown as () => void)],
 ] as const) {
-  test.serial(`${what} is refused without a secret in the message`, async (t) => {
+  test.serial(`the error for ${what} contains no secret`, async (t) => {
     const error = await t.throwsAsync(async () => void (await call()), { instanceOf: LockError });
     t.false(inspect(error, { depth: 9 }).includes("hunter"), error?.message);
   });

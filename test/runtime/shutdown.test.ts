@@ -9,9 +9,9 @@ import { inTheMiddleOf } from "../support/in-the-middle-of";
 import { job, passes } from "../support/jobs";
 import { replyLate, TamperedStore } from "../support/tampered-store";
 
-// A shutdown, from when it waits for those who are inside until it takes what they hold.
+// A shutdown, from when it waits for bodies until it releases their locks.
 
-/** A fleet of which this process is one. */
+/** A fleet that this process is part of. */
 function configured(): Fleet {
   const fleet = new Fleet();
   const logger = { warn: (message: string) => void fleet.warnings.push(message) };
@@ -19,36 +19,33 @@ function configured(): Fleet {
   return fleet;
 }
 
-test.serial(
-  "at the moment when nobody is inside any more, nobody gets in whose lock would be taken away",
-  async (t) => {
-    const fleet = configured();
-    const [dropReply, takeReply] = [deferred(), deferred()];
-    const { body, running, end } = job();
-    const holder = withLock("shutdown-1", {}, body);
-    await running;
-    fleet.store.onDrop = replyLate(dropReply.promise);
-    fleet.store.onTake = replyLate(takeReply.promise);
-    let revoked: boolean | undefined;
-    const other = t.throwsAsync(
-      withLock("shutdown-1b", {}, (lock) => {
-        revoked = lock.remaining() === 0;
-      }),
-      { instanceOf: LockClosedError },
-    );
-    end();
-    await fleet.clock.settle();
-    const down = shutdown({ patience: "10s" });
-    dropReply.resolve();
-    takeReply.resolve(); // Both come in one piece of the stream.
-    t.is(await holder, "done");
-    await Promise.all([other, down]);
-    t.is(revoked, undefined);
-    t.true(await fleet.isForgotten("shutdown-1b"));
-  },
-);
+test.serial("shutdown() lets no body start whose lock it would release immediately", async (t) => {
+  const fleet = configured();
+  const [dropReply, takeReply] = [deferred(), deferred()];
+  const { body, running, end } = job();
+  const holder = withLock("shutdown-1", {}, body);
+  await running;
+  fleet.store.onDrop = replyLate(dropReply.promise);
+  fleet.store.onTake = replyLate(takeReply.promise);
+  let revoked: boolean | undefined;
+  const other = t.throwsAsync(
+    withLock("shutdown-1b", {}, (lock) => {
+      revoked = lock.remaining() === 0;
+    }),
+    { instanceOf: LockClosedError },
+  );
+  end();
+  await fleet.clock.settle();
+  const down = shutdown({ patience: "10s" });
+  dropReply.resolve();
+  takeReply.resolve(); // Both replies arrive in one chunk.
+  t.is(await holder, "done");
+  await Promise.all([other, down]);
+  t.is(revoked, undefined);
+  t.true(await fleet.isForgotten("shutdown-1b"));
+});
 
-test.serial("a shutdown that begins in the middle of a grant waits for the body", async (t) => {
+test.serial("shutdown() called during a grant waits for the body", async (t) => {
   const fleet = configured();
   let down: Promise<void> | undefined;
   inTheMiddleOf(t, "lockweave:grant", "shutdown-2", () => (down = shutdown({ patience: "10s" })));
@@ -64,27 +61,30 @@ test.serial("a shutdown that begins in the middle of a grant waits for the body"
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test.serial("so does one that begins in the middle of the grant of the last of several keys", async (t) => {
-  const fleet = configured();
-  const keys = ["shutdown-4a", "shutdown-4b"];
-  const ended: string[] = [];
-  let down: Promise<unknown> | undefined;
-  inTheMiddleOf(t, "lockweave:grant", "shutdown-4b", () => {
-    down = shutdown({ patience: "10s" }).then(() => ended.push("shutdown"));
-  });
-  const call = withLock(keys, {}, async (lock) => {
-    await passes(fleet.clock, 5_000);
-    lock.assertHeld();
-    ended.push("body");
-  });
-  await fleet.clock.advance(5_000);
-  await Promise.all([call, down]);
-  t.deepEqual(ended, ["body", "shutdown"]);
-  for (const key of keys) t.true(await fleet.isForgotten(key));
-});
+test.serial(
+  "shutdown() called during the grant of the last of several keys waits for the body",
+  async (t) => {
+    const fleet = configured();
+    const keys = ["shutdown-4a", "shutdown-4b"];
+    const ended: string[] = [];
+    let down: Promise<unknown> | undefined;
+    inTheMiddleOf(t, "lockweave:grant", "shutdown-4b", () => {
+      down = shutdown({ patience: "10s" }).then(() => ended.push("shutdown"));
+    });
+    const call = withLock(keys, {}, async (lock) => {
+      await passes(fleet.clock, 5_000);
+      lock.assertHeld();
+      ended.push("body");
+    });
+    await fleet.clock.advance(5_000);
+    await Promise.all([call, down]);
+    t.deepEqual(ended, ["body", "shutdown"]);
+    for (const key of keys) t.true(await fleet.isForgotten(key));
+  },
+);
 
 test.serial(
-  "who has handed its lock on in good order is not told that it was lost when it is taken from the next",
+  "a holder that handed off its lock gets no error if shutdown() takes it from the next holder",
   async (t) => {
     const fleet = configured();
     const { body, running, end } = job();
@@ -119,7 +119,7 @@ test.serial(
   },
 );
 
-test.serial("a store that cannot be closed is told of, and the others are closed all the same", async (t) => {
+test.serial("shutdown() rejects if a store cannot be closed, and closes the others", async (t) => {
   const stores = { broken: new TamperedStore(memoryStore()), whole: new TamperedStore(memoryStore()) };
   stores.broken.close = () => {
     throw new Error("it is closed already");
@@ -130,7 +130,7 @@ test.serial("a store that cannot be closed is told of, and the others are closed
 });
 
 test.serial(
-  "a store that throws where its listening ends is warned of, and keeps nobody from the end",
+  "shutdown() warns about a store that throws when its listener is removed, and completes",
   async (t) => {
     const stores = { broken: new TamperedStore(memoryStore()), whole: new TamperedStore(memoryStore()) };
     stores.broken.listen = () => () => {

@@ -5,37 +5,38 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 
 let server: RedisServer;
-let said: string[] = [];
-const logger = { warn: (message: string): void => void said.push(message) };
+let warnings: string[] = [];
+const logger = { warn: (message: string): void => void warnings.push(message) };
 
 test.before(async () => {
   server = await startRedis();
 });
 test.beforeEach(() => {
-  said = [];
+  warnings = [];
 });
 test.afterEach.always(() => shutdown({ patience: "0s" }));
 test.after.always(() => server.stop());
 
-const slow = (): string[] => said.filter((message) => / has (?:waited|held) /.test(message));
+const slow = (): string[] => warnings.filter((message) => / has (?:waited|held) /.test(message));
 
-test.serial("who waits long is told of, once, with the function that holds the lock", async (t) => {
+test.serial("warnAfter logs a long wait, with the holder of the lock, and a long hold", async (t) => {
   configure({ woven: false, store: memoryStore(), logger, warnAfter: "50ms" });
   const key = lockKey("pay", 1);
   const held = await obtain(key);
   const waiting = withLock(key, { waitTime: "60s" }, () => "done");
   await until(() => slow().length === 2);
-  const telling = (word: string): string => slow().find((message) => message.includes(` has ${word} `)) ?? "";
-  t.regex(telling("held"), /^LOCK_pay_1 [0-9a-f]{8} has held the lock for [\d.]+ m?s$/);
+  const warningOf = (word: string): string =>
+    slow().find((message) => message.includes(` has ${word} `)) ?? "";
+  t.regex(warningOf("held"), /^LOCK_pay_1 [0-9a-f]{8} has held the lock for [\d.]+ m?s$/);
   t.regex(
-    telling("waited"),
+    warningOf("waited"),
     /^LOCK_pay_1 [0-9a-f]{8} has waited for the lock for [\d.]+ m?s: it is held by this process here, for [\d.]+ m?s$/,
   );
   await held.release();
   t.is(await waiting, "done");
 });
 
-test.serial("of another process its number is told", async (t) => {
+test.serial("the warning about a long wait names the process number of another holder", async (t) => {
   const other = createLocker({ store: redisStore(server.client()), woven: false });
   configure({ woven: false, redis: server.url, logger, warnAfter: "50ms" });
   const key = lockKey("pay", 2);
@@ -51,7 +52,7 @@ test.serial("of another process its number is told", async (t) => {
   await other.store.close();
 });
 
-test.serial("what a configuration drains and what the next one has are told of by each itself", async (t) => {
+test.serial("each configuration logs its own slow locks, also while an old one drains", async (t) => {
   const drained: string[] = [];
   const former = { warn: (message: string): void => void drained.push(message) };
   configure({ woven: false, store: memoryStore(), logger: former, warnAfter: "50ms" });
@@ -71,7 +72,7 @@ test.serial("what a configuration drains and what the next one has are told of b
   );
 });
 
-test.serial("what ends in time, and all where nobody asks for it, is not told of", async (t) => {
+test.serial("logs nothing for fast locks, nor without warnAfter", async (t) => {
   configure({ woven: false, store: memoryStore(), logger, warnAfter: "1h" });
   await withLock(lockKey("pay", 3), {}, () => "done");
   await shutdown();
@@ -80,7 +81,7 @@ test.serial("what ends in time, and all where nobody asks for it, is not told of
   t.deepEqual(slow(), []);
 });
 
-test.serial("a time that cannot be is refused, and nothing is left open", (t) => {
+test.serial("configure() rejects an invalid warnAfter, and can be called again", (t) => {
   t.throws(() => configure({ woven: false, store: memoryStore(), warnAfter: "soon" as never }), {
     message: /warnAfter/,
   });

@@ -3,20 +3,20 @@ import { systemClock, type Clock } from "../../runtime/clock";
 import { Suspension } from "../../runtime/suspension";
 import { VirtualClock } from "../support/virtual-clock";
 
-/** A machine that can be suspended: then its monotonic clock stands still, as on Linux. */
+/** A machine that can be suspended. Its monotonic clock then stops, as on Linux. */
 class Machine extends VirtualClock {
   #now = 5_000;
   #suspendedMs = 0;
-  /** In which time since boot goes on. */
+  /** The resolution of the time since boot. */
   stepMs = 1;
-  looks = 0;
+  clockReads = 0;
 
   override now(): number {
     return this.#now;
   }
 
   sinceBoot(): number {
-    this.looks += 1;
+    this.clockReads += 1;
     const ms = 900_000 + this.#now + this.#suspendedMs;
     return Math.floor(ms / this.stepMs) * this.stepMs;
   }
@@ -30,49 +30,49 @@ class Machine extends VirtualClock {
   }
 }
 
-function watched(machine: Machine): { suspension: Suspension; told: number[]; since: () => number } {
-  const told: number[] = [];
-  const suspension = new Suspension(machine, (suspendedMs) => void told.push(suspendedMs));
-  return { suspension, told, since: () => suspension.trustedSince() };
+function watched(machine: Machine): { suspension: Suspension; reported: number[]; since: () => number } {
+  const reported: number[] = [];
+  const suspension = new Suspension(machine, (suspendedMs) => void reported.push(suspendedMs));
+  return { suspension, reported, since: () => suspension.trustedSince() };
 }
 
-test("as long as the machine runs, all that was ever sent counts", (t) => {
+test("trusts every command as long as the machine is not suspended", (t) => {
   const machine = new Machine();
-  const { told, since } = watched(machine);
+  const { reported, since } = watched(machine);
   for (const ms of [0, 1, 20, 5_000, 3_600_000, 30 * 86_400_000]) {
     machine.runs(ms);
     t.is(since(), -Infinity);
   }
-  t.deepEqual(told, []);
+  t.deepEqual(reported, []);
 });
 
-test("after a suspension, only what is sent from then on counts", (t) => {
+test("trusts only commands sent after a suspension", (t) => {
   const machine = new Machine();
-  const { told, since } = watched(machine);
+  const { reported, since } = watched(machine);
   machine.runs(1_000);
   t.is(since(), -Infinity);
   machine.runs(1_000);
   machine.isSuspended(60_000);
   const noticedAt = machine.now();
   t.is(since(), noticedAt);
-  t.deepEqual(told, [60_000]);
+  t.deepEqual(reported, [60_000]);
   machine.runs(1_000);
   t.is(since(), noticedAt);
   machine.isSuspended(2_000);
   machine.runs(30);
   t.is(since(), noticedAt + 1_030);
-  t.deepEqual(told, [60_000, 2_000]);
+  t.deepEqual(reported, [60_000, 2_000]);
 });
 
-test("a suspension before the first question is noticed as well", (t) => {
+test("notices a suspension before the first check", (t) => {
   const machine = new Machine();
-  const { told, since } = watched(machine);
+  const { reported, since } = watched(machine);
   machine.isSuspended(60_000);
   t.is(since(), machine.now());
-  t.deepEqual(told, [60_000]);
+  t.deepEqual(reported, [60_000]);
 });
 
-test("who is told may ask again at once", (t) => {
+test("the listener may check again immediately", (t) => {
   const machine = new Machine();
   const answers: number[] = [];
   const suspension: Suspension = new Suspension(machine, () => answers.push(suspension.trustedSince()));
@@ -81,33 +81,33 @@ test("who is told may ask again at once", (t) => {
   t.deepEqual(answers, [machine.now()]);
 });
 
-test("it looks at most once in 20 ms", (t) => {
+test("reads the clock at most once in 20 ms", (t) => {
   const machine = new Machine();
   const { since } = watched(machine);
   since();
-  const looks = machine.looks;
+  const clockReads = machine.clockReads;
   for (let ms = 1; ms < 20; ms += 1) {
     machine.runs(1);
     since();
   }
-  t.is(machine.looks, looks);
+  t.is(machine.clockReads, clockReads);
   machine.isSuspended(60_000);
   t.is(since(), -Infinity);
   machine.runs(1);
   t.is(since(), machine.now());
-  t.is(machine.looks, looks + 1);
+  t.is(machine.clockReads, clockReads + 1);
 });
 
 for (const stepMs of [10, 1_000]) {
-  test(`a time since boot in steps of ${stepMs} ms raises no false alarm, and hides no suspension of 3 s`, (t) => {
+  test(`a boot clock with steps of ${stepMs} ms causes no false alarm, and reveals a suspension of 3 s`, (t) => {
     const machine = new Machine();
     machine.stepMs = stepMs;
-    const { told, since } = watched(machine);
+    const { reported, since } = watched(machine);
     for (let ms = 0; ms < 1_500_000; ms += 137) {
       machine.runs(137);
       since();
     }
-    t.deepEqual(told, []);
+    t.deepEqual(reported, []);
     machine.isSuspended(3_000);
     machine.runs(137);
     t.is(since(), machine.now());
@@ -115,33 +115,33 @@ for (const stepMs of [10, 1_000]) {
       machine.runs(137);
       since();
     }
-    t.is(told.length, 1);
+    t.is(reported.length, 1);
   });
 }
 
-test("short suspensions add up", (t) => {
+test("adds up short suspensions", (t) => {
   const machine = new Machine();
-  const { told, since } = watched(machine);
+  const { reported, since } = watched(machine);
   for (let count = 1; count <= 4; count += 1) {
     machine.runs(1_000);
     machine.isSuspended(400);
     since();
   }
-  t.deepEqual(told, [1_600]);
+  t.deepEqual(reported, [1_600]);
 });
 
-test("clocks that run apart by 100 parts in a million raise no alarm in a day", (t) => {
+test("a clock drift of 100 parts per million causes no alarm in a day", (t) => {
   const machine = new Machine();
-  const { told, since } = watched(machine);
+  const { reported, since } = watched(machine);
   for (let seconds = 0; seconds < 86_400; seconds += 10) {
     machine.runs(10_000);
     machine.isSuspended(1);
     since();
   }
-  t.deepEqual(told, []);
+  t.deepEqual(reported, []);
 });
 
-/** A clock that is read while the process stands still, `stall(ms, times)` many times. */
+/** A clock whose next `times` readings are each followed by a stall of `ms`. */
 function stallingClock(machine: Machine): { stalling: Clock; stall: (ms: number, times: number) => void } {
   let stallMs = 0;
   let stalls = 0;
@@ -157,7 +157,7 @@ function stallingClock(machine: Machine): { stalling: Clock; stall: (ms: number,
   return { stalling, stall: (ms, times) => void ([stallMs, stalls] = [ms, times]) };
 }
 
-test("a suspension is seen by the third reading, where the process stood still in two, and else by the next look", (t) => {
+test("notices a suspension at the third reading if the process stalled in two, and otherwise at the next check", (t) => {
   for (const [times, isSeen] of [
     [2, true],
     [3, false],
@@ -165,22 +165,22 @@ test("a suspension is seen by the third reading, where the process stood still i
     const machine = new Machine();
     const { stalling, stall } = stallingClock(machine);
     const suspension = new Suspension(stalling);
-    const looksAtFirst = machine.looks;
+    const readsBefore = machine.clockReads;
     machine.isSuspended(60_000);
     machine.runs(20);
     stall(5_000, times);
     const since = suspension.trustedSince();
     t.is(since, isSeen ? machine.now() : -Infinity);
-    t.is(machine.looks - looksAtFirst, 3);
+    t.is(machine.clockReads - readsBefore, 3);
     t.not(suspension.trustedSince(), -Infinity);
   }
 });
 
-test("a process that stands still between two readings is no machine that was suspended", (t) => {
+test("a process that stalls between two readings is not reported as a suspended machine", (t) => {
   const machine = new Machine();
   const { stalling, stall } = stallingClock(machine);
-  const told: number[] = [];
-  const suspension = new Suspension(stalling, (ms) => void told.push(ms));
+  const reported: number[] = [];
+  const suspension = new Suspension(stalling, (ms) => void reported.push(ms));
   for (const [ms, times] of [
     [5_000, 1],
     [99, 5],
@@ -192,7 +192,7 @@ test("a process that stands still between two readings is no machine that was su
     machine.runs(20);
     t.is(suspension.trustedSince(), -Infinity);
   }
-  t.deepEqual(told, []);
+  t.deepEqual(reported, []);
   machine.isSuspended(2_000);
   machine.runs(20);
   t.is(suspension.trustedSince(), machine.now());
@@ -200,15 +200,15 @@ test("a process that stands still between two readings is no machine that was su
 
 for (const [what, sinceBoot] of [
   ["has no time since boot", undefined],
-  ["is not told it by the system", () => NaN],
+  ["gets NaN from the system", () => NaN],
   [
-    "may not read it",
+    "cannot read it",
     () => {
       throw new Error("EACCES");
     },
   ],
 ] as const) {
-  test(`a clock that ${what} never reports`, (t) => {
+  test(`a machine whose clock ${what} never reports a suspension`, (t) => {
     const machine = new Machine();
     const clock = Object.assign(Object.create(machine) as Machine, { now: () => machine.now(), sinceBoot });
     const suspension = new Suspension(clock, () => t.fail());
@@ -220,7 +220,7 @@ for (const [what, sinceBoot] of [
   });
 }
 
-test("the system's clock agrees with itself over real time", async (t) => {
+test("the system's two clocks agree in real time", async (t) => {
   const suspension = new Suspension(systemClock, (ms) => t.fail(`${ms} ms`));
   const ahead = (): number => (systemClock.sinceBoot?.() ?? NaN) - systemClock.now();
   const before = ahead();

@@ -12,7 +12,7 @@ import { testLocks, type TestLocksOptions } from "../../runtime/testing";
 import { acquire, fail, open, release, retryCheck } from "../../runtime/woven";
 import { deferred } from "../support/deferred";
 
-/** As the transformer writes it, with a tag that would wait for a minute. */
+/** Woven code as the transformer writes it, with a tag that waits for up to a minute. */
 async function pay(orderNo: string, work: () => Promise<void> = async () => {}): Promise<void> {
   const lock = open({ site: "pay", businessFlag: "payOrder", retryTimes: 3, waitTime: "20s" }, orderNo);
   while (!(await acquire(lock))) await retryCheck(lock);
@@ -25,7 +25,7 @@ async function pay(orderNo: string, work: () => Promise<void> = async () => {}):
   }
 }
 
-test.serial("the keys that were taken are told, in their order", async (t) => {
+test.serial("testLocks() lists the acquired keys in order", async (t) => {
   await using locks = testLocks({}, "woven");
   await pay("A1");
   await pay("A2", async () => void t.deepEqual(locks.held, ["LOCK_payOrder_A2"]));
@@ -34,17 +34,14 @@ test.serial("the keys that were taken are told, in their order", async (t) => {
   t.deepEqual(locks.held, []);
 });
 
-test.serial(
-  "a call finds nothing of the call before it, also where that did not wait for its release",
-  async (t) => {
-    await using locks = testLocks({}, "woven");
-    await withLock("by hand", { release: "background" }, () => {});
-    await withLock("by hand", { release: "background" }, () => {});
-    t.deepEqual(locks.taken, ["by hand", "by hand"]);
-  },
-);
+test.serial("a call acquires the lock of a previous call that released in the background", async (t) => {
+  await using locks = testLocks({}, "woven");
+  await withLock("by hand", { release: "background" }, () => {});
+  await withLock("by hand", { release: "background" }, () => {});
+  t.deepEqual(locks.taken, ["by hand", "by hand"]);
+});
 
-test.serial("nobody waits for a busy lock, whatever its tag says", async (t) => {
+test.serial("a call does not wait for a held lock, whatever its tag says", async (t) => {
   await using locks = testLocks({}, "woven");
   await pay("A1", async () => {
     await t.throwsAsync(pay("A1"), { instanceOf: LockWaitTimeoutError });
@@ -52,7 +49,7 @@ test.serial("nobody waits for a busy lock, whatever its tag says", async (t) => 
   t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
 });
 
-test.serial("where it is asked for, a busy lock is waited for", async (t) => {
+test.serial("a call waits for a held lock with waiting: true", async (t) => {
   await using locks = testLocks({ waiting: true }, "woven");
   const entered = deferred();
   const left = deferred();
@@ -69,7 +66,7 @@ test.serial("where it is asked for, a busy lock is waited for", async (t) => {
   t.is(locks.taken.length, 2);
 });
 
-test.serial("each test begins with an empty store, and with nothing taken", async (t) => {
+test.serial("reset() empties the store and the list of acquired keys", async (t) => {
   await using locks = testLocks({}, "woven");
   const stays = { autoUnlock: false, watchdog: false };
   await withLock("k", stays, () => {});
@@ -83,38 +80,35 @@ test.serial("each test begins with an empty store, and with nothing taken", asyn
   t.deepEqual(locks.taken, ["k"]);
 });
 
-test.serial(
-  "a lock that a test leaves behind is named at its end, and the next test has a fresh start",
-  async (t) => {
-    const { warn } = console;
-    const warnings: string[] = [];
-    console.warn = (message: string) => void warnings.push(message);
-    t.teardown(() => (console.warn = warn));
-    await using locks = testLocks({}, "woven");
-    const left = deferred();
-    const entered = deferred();
-    const unfinished = pay("A1", () => {
-      entered.resolve();
-      return left.promise;
-    });
-    await entered.promise;
-    await t.throwsAsync(locks.reset(), {
-      message: "The test has ended, and these locks are still held: LOCK_payOrder_A1 (pay)",
-    });
-    await pay("A1");
-    t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
-    t.deepEqual(locks.held, []);
-    left.resolve();
-    await t.throwsAsync(unfinished, { code: "LOCK_LOST" });
-    t.is(warnings.length, 1);
-    t.regex(
-      warnings[0] ?? "",
-      /^lockweave: LOCK_payOrder_A1 \(pay\) [0-9a-f]{8} lost the lock: shutdown\(\) released it/,
-    );
-  },
-);
+test.serial("reset() names locks that are still held, and then starts with an empty store", async (t) => {
+  const { warn } = console;
+  const warnings: string[] = [];
+  console.warn = (message: string) => void warnings.push(message);
+  t.teardown(() => (console.warn = warn));
+  await using locks = testLocks({}, "woven");
+  const left = deferred();
+  const entered = deferred();
+  const unfinished = pay("A1", () => {
+    entered.resolve();
+    return left.promise;
+  });
+  await entered.promise;
+  await t.throwsAsync(locks.reset(), {
+    message: "The test has ended, and these locks are still held: LOCK_payOrder_A1 (pay)",
+  });
+  await pay("A1");
+  t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
+  t.deepEqual(locks.held, []);
+  left.resolve();
+  await t.throwsAsync(unfinished, { code: "LOCK_LOST" });
+  t.is(warnings.length, 1);
+  t.regex(
+    warnings[0] ?? "",
+    /^lockweave: LOCK_payOrder_A1 \(pay\) [0-9a-f]{8} lost the lock: shutdown\(\) released it/,
+  );
+});
 
-test.serial("after the end of all tests there are no locks, and others may configure them", async (t) => {
+test.serial("calls throw after close(), and testLocks() can be called again", async (t) => {
   const locks = testLocks({}, "woven");
   await locks.close();
   await t.throwsAsync(pay("A1"), { code: "LOCK_CLOSED" });
@@ -124,7 +118,7 @@ test.serial("after the end of all tests there are no locks, and others may confi
   t.deepEqual(others.taken, ["LOCK_payOrder_A1"]);
 });
 
-test.serial("locks are configured once: by the application, or by the tests", async (t) => {
+test.serial("configure() and a second testLocks() throw while testLocks() is active", async (t) => {
   await using locks = testLocks({}, "woven");
   t.throws(() => configure({ store: memoryStore(), woven: false }), { instanceOf: LockMisconfiguredError });
   t.throws(() => testLocks({}, "woven"), { instanceOf: LockMisconfiguredError });
@@ -132,7 +126,7 @@ test.serial("locks are configured once: by the application, or by the tests", as
   t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
 });
 
-test.serial("an option that does not exist is refused", (t) => {
+test.serial("testLocks() rejects invalid options", (t) => {
   for (const options of [{ wait: true }, { waiting: 1 }, { woven: 1 }, null, 1]) {
     t.throws(() => testLocks(options as TestLocksOptions, "woven"), {
       instanceOf: LockOptionError,
@@ -141,11 +135,11 @@ test.serial("an option that does not exist is refused", (t) => {
   }
 });
 
-test.serial("testLocks() throws in a file that was not woven, and names what helps", async (t) => {
+test.serial("testLocks() throws in an unwoven file, and names the fixes", async (t) => {
   for (const options of [undefined, {}, { waiting: true }, { woven: true }]) {
     const { message } = t.throws(() => testLocks(options), { code: "LOCK_NOT_WOVEN" });
-    for (const cure of ["lockweave/vite", "extends: true", "lockweave/jest", "lockweave/register"])
-      t.true(message.includes(cure), message);
+    for (const fix of ["lockweave/vite", "extends: true", "lockweave/jest", "lockweave/register"])
+      t.true(message.includes(fix), message);
   }
   await using locks = testLocks({ woven: false });
   await pay("A1");

@@ -3,7 +3,7 @@ import test from "ava";
 import { isIdle, onceIdle } from "../../runtime/when-idle";
 import { Fleet } from "../support/fleet";
 
-test("the callback runs once, when the last lock is released or given up, and in no caller's context", async (t) => {
+test("onceIdle() runs the callback once, outside of any context, when the last lock or waiter ends", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const requests = new AsyncLocalStorage<string>();
@@ -28,7 +28,7 @@ test("the callback runs once, when the last lock is released or given up, and in
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("several keys that are released before they are asked for leave nothing to wait for", async (t) => {
+test("a lock of several keys that is released before acquire() leaves the process idle", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const locks = process.locks(["k", "l"]);

@@ -6,7 +6,7 @@ import { wholeKey } from "../../runtime/key";
 import * as woven from "../../runtime/woven";
 import { Fleet } from "../support/fleet";
 
-// The calls as the transformer writes them.
+// Calls as the transformer writes them.
 
 const lockweave = { ...woven, wholeKey };
 const fleet = new Fleet();
@@ -35,12 +35,12 @@ async function pay(orderNo: string, Failure?: typeof OrderBusyError): Promise<st
   }
 }
 
-test("a woven body runs under its key, which is free afterwards", async (t) => {
+test("a woven body runs under its key, and releases it afterwards", async (t) => {
   t.is(await pay("Test001"), "LOCK_payOrder_Test001");
   t.true(await fleet.isFree("LOCK_payOrder_Test001"));
 });
 
-test("a whole key is the key in the store, as it is", async (t) => {
+test("open() uses a whole key unchanged", async (t) => {
   const lock = lockweave.open({ site: "OrderService.pay", key: lockweave.wholeKey`mutex:${"Test001"}` });
   t.true(await lockweave.acquire(lock));
   t.is(lockweave.currentLock(lock).key, "mutex:Test001");
@@ -48,7 +48,7 @@ test("a whole key is the key in the store, as it is", async (t) => {
   await lockweave.release(lock);
 });
 
-test("a whole key is refused that is ours, and beside a flag or parts", (t) => {
+test("open() rejects a whole key with the prefix `lockweave:`, with a flag, or with parts", (t) => {
   const opened = (namespace: string): unknown =>
     lockweave.open({ site: "OrderService.pay", key: lockweave.wholeKey`${namespace}:2:queue:a` });
   t.throws(() => opened("lockweave"), {
@@ -65,7 +65,7 @@ test("a whole key is refused that is ours, and beside a flag or parts", (t) => {
   t.throws(() => lockweave.open({ site: "OrderService.pay", key: "mutex" }, "Test001"), error);
 });
 
-test("a lock for each of several keys has them all, of parts and of lists", async (t) => {
+test("open() with each=true acquires the keys of all parts and lists", async (t) => {
   const { each } = { each: true } as const;
   const locks = lockweave.open({ ...site, each }, "b", ["c", "a"]);
   t.deepEqual(locks.keys, ["LOCK_payOrder_a", "LOCK_payOrder_b", "LOCK_payOrder_c"]);
@@ -75,7 +75,7 @@ test("a lock for each of several keys has them all, of parts and of lists", asyn
   for (const key of locks.keys) t.true(await fleet.isFree(key));
 });
 
-test("the name of the function may be left out, and is a text", (t) => {
+test("open() accepts a missing site, and rejects a site that is not a string", (t) => {
   const open = lockweave.open as (site: object, ...parts: readonly string[]) => Lock;
   t.is(open({ businessFlag: "payOrder" }, "1").key, "LOCK_payOrder_1");
   t.throws(() => open({ site: 5, businessFlag: "payOrder" }, "1"), {
@@ -84,7 +84,7 @@ test("the name of the function may be left out, and is a text", (t) => {
   });
 });
 
-test("where `when` is false, the steps hold nothing, and leave what the body does as it is", async (t) => {
+test("the woven calls hold no lock and pass errors through if `when` is false", async (t) => {
   const lock = lockweave.unlocked();
   t.true(await lockweave.acquire(lock));
   t.true(await lockweave.retryCheck(lock));
@@ -96,7 +96,7 @@ test("where `when` is false, the steps hold nothing, and leave what the body doe
   t.throws(() => lockweave.currentLock(), { instanceOf: LockNotWovenError });
 });
 
-test("a reentrant body without a lock may still enter the one around it again", async (t) => {
+test("a reentrant body that `when` left unlocked can still reenter the outer lock", async (t) => {
   const enter = async (isLocked: boolean, body: () => Promise<string>): Promise<string> => {
     const reentrant = { ...site, reentrant: true, retryTimes: 0 };
     const lock = lockweave.when(isLocked) ? lockweave.open(reentrant, "when") : lockweave.unlocked();
@@ -114,7 +114,7 @@ test("a reentrant body without a lock may still enter the one around it again", 
   t.true(await fleet.isFree("LOCK_payOrder_when"));
 });
 
-test.serial("a body whose lock was over before its first statement never begins", async (t) => {
+test.serial("does not run the body if the lock expired before the first statement", async (t) => {
   let begun = 0;
   const blockedFor = async (lock: Lock): Promise<void> => {
     while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
@@ -128,9 +128,11 @@ test.serial("a body whose lock was over before its first statement never begins"
       await lockweave.release(lock);
     }
   };
-  const told = await Promise.allSettled([1, 2].map((part) => blockedFor(lockweave.open(site, "both", part))));
+  const outcomes = await Promise.allSettled(
+    [1, 2].map((part) => blockedFor(lockweave.open(site, "both", part))),
+  );
   t.is(begun, 1);
-  t.like(told[1], { status: "rejected", reason: { code: "LOCK_LOST" } });
+  t.like(outcomes[1], { status: "rejected", reason: { code: "LOCK_LOST" } });
   t.regex(
     warnings.join("\n"),
     /^LOCK_payOrder_both,2 \(OrderService\.pay\): the lock was lost before its work was done/,
@@ -144,12 +146,12 @@ test.serial("a body whose lock was over before its first statement never begins"
   await t.throwsAsync(lockweave.release(lock), { code: "LOCK_LOST" });
 });
 
-test("a woven body's error comes out unchanged, and the key is free afterwards", async (t) => {
+test("a woven function throws the body's error unchanged, and releases the key", async (t) => {
   await t.throwsAsync(pay("broke"), { message: "no money" });
   t.true(await fleet.isFree("LOCK_payOrder_broke"));
 });
 
-test("a busy key throws the time-out, or the tag's own class", async (t) => {
+test("a held key throws LockWaitTimeoutError, or the tag's own error class", async (t) => {
   await fleet.foreignHolder("LOCK_payOrder_busy", 60_000);
   await t.throwsAsync(pay("busy"), {
     instanceOf: LockWaitTimeoutError,
@@ -158,7 +160,7 @@ test("a busy key throws the time-out, or the tag's own class", async (t) => {
   await t.throwsAsync(pay("busy", OrderBusyError), { instanceOf: OrderBusyError });
 });
 
-test("a key that is no identity, or a bad attribute, is told before anything is sent", (t) => {
+test("open() rejects an invalid key part or option before it sends anything", (t) => {
   const asked = fleet.store.asked.length;
   t.throws(() => lockweave.open(site, undefined as unknown as string), {
     instanceOf: LockKeyError,
@@ -172,7 +174,7 @@ test("a key that is no identity, or a bad attribute, is told before anything is 
   t.is(fleet.store.asked.length, asked);
 });
 
-test("a reentrant body runs inside its lock", async (t) => {
+test("a reentrant body can enter its own lock again", async (t) => {
   const options = { ...site, reentrant: true } as const;
   const outer = lockweave.open(options, "reentrant");
   t.true(await lockweave.acquire(outer));
@@ -185,14 +187,14 @@ test("a reentrant body runs inside its lock", async (t) => {
   t.true(await fleet.isFree("LOCK_payOrder_reentrant"));
 });
 
-test("a body that could not be woven refuses to run unlocked", (t) => {
+test("a function that could not be woven throws instead of running unlocked", (t) => {
   t.throws(() => lockweave.refuse("a.ts(3,9): unknown attribute"), {
     instanceOf: LockNotWovenError,
     message: "a.ts(3,9): unknown attribute",
   });
 });
 
-test("a function with all the steps counts as woven, and one without any of them does not", (t) => {
+test("assertWoven() accepts a function with all woven calls, and rejects one without release()", (t) => {
   const all = async (): Promise<void> => {
     const lock = lockweave.open({ site: "f", businessFlag: "f" });
     while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);

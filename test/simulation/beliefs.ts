@@ -1,21 +1,20 @@
 import type { Caller } from "./caller";
-import { told, type Truth } from "./truth";
+import { describeHolder, type Truth } from "./truth";
 
-/** The two clocks are read as numbers with a fraction. */
+/** Both clocks return fractions. */
 const ROUNDING_MS = 0.01;
 
 /**
- * The sentence that everything rests on: a process believes to hold only what the store has for it. It is compared number
- * by number: what `remaining()` says, in the server's time, with what the server has left for the very command that the
- * lock is held by.
+ * Checks that a process never believes it holds a lock that the store has not granted to it. Compares `remaining()`, in the
+ * server's time, with the time that the server has left for the command that holds the lock.
  */
 export class Beliefs {
   readonly #truth: Truth;
   readonly #report: (problem: string) => void;
-  /** What was asked with, and what was given up, by how many commands. */
+  /** The request IDs that were sent, and the number of commands that ended each hold. */
   readonly #asked = new Set<string>();
   readonly #givenUp = new Map<string, number>();
-  /** What was heard to be taken. */
+  /** The request IDs whose grants have arrived. */
   readonly #heard = new Set<string>();
 
   constructor(truth: Truth, report: (problem: string) => void) {
@@ -23,28 +22,28 @@ export class Beliefs {
     this.#report = report;
   }
 
-  /** A process sends a command that may take a key: with an id that no other command has. */
+  /** A process sends a command that may acquire a key, with an ID that no other command has. */
   asks(requestId: string): void {
     if (this.#asked.has(requestId)) this.#report(`${requestId} is asked with by two commands`);
     this.#asked.add(requestId);
   }
 
-  /** A process sends a command that ends a hold: from now on it does not believe in it. */
+  /** A process sends a command that ends a hold, and no longer trusts it. */
   givesUp(requestId: string): void {
     this.#givenUp.set(requestId, (this.#givenUp.get(requestId) ?? 0) + 1);
   }
 
-  /** Whether several commands were sent to end one hold: where one of them finds nothing, another may have ended it. */
+  /** Returns whether several commands were sent to end one hold. If one of them finds nothing, another may have ended it. */
   isGivenUpAnew(requestId: string): boolean {
     return (this.#givenUp.get(requestId) ?? 0) > 1;
   }
 
-  /** A process hears that its command took the key. */
+  /** A process receives the reply that its command acquired the key. */
   hears(requestId: string): void {
     this.#heard.add(requestId);
   }
 
-  /** Whether its process has heard that it has the key: it uses that, or gives it back. */
+  /** Returns whether its process has received the grant, which it then uses or releases. */
   isHeard(requestId: string): boolean {
     return this.#heard.has(requestId);
   }
@@ -62,7 +61,8 @@ export class Beliefs {
     const leftMs = this.#truth.leftMs(key, storeValue);
     const isTooMuch = believedMs / clock.rate > leftMs + ROUNDING_MS;
     if (isTooMuch && !clock.mayNotKnowOfSuspension && this.#truth.hasKeptItsWord(key, storeValue)) {
-      const really = leftMs > 0 ? `it has it for ${leftMs.toFixed(1)} ms` : told(this.#truth.value(key));
+      const really =
+        leftMs > 0 ? `it has it for ${leftMs.toFixed(1)} ms` : describeHolder(this.#truth.value(key));
       this.#report(`${storeValue} is sure to hold ${key} for ${believedMs.toFixed(1)} ms, and ${really}`);
     }
     return true;

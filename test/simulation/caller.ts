@@ -11,15 +11,15 @@ export interface Caller {
   readonly joinedAt: number;
   readonly budgetMs: number;
   readonly watchesSignal: boolean;
-  /** Whether it stands inside the body of another one, with the same lock. */
+  /** Whether it runs inside the body of another call with the same lock. */
   readonly isNested: boolean;
-  /** Whether it stands inside the body of another one, with another key. */
+  /** Whether it runs inside the body of another call with another key. */
   readonly isInside: boolean;
-  /** Whether its lock is one of several that are had together: it stands in lines of which it is not told here. */
+  /** Whether its lock belongs to a multi-key call, whose places in local queues are not known here. */
   readonly isOfSeveral: boolean;
   /** Whether another body may enter inside its own. */
   readonly isReentrant: boolean;
-  /** Whether its body is in an async context of its own, by which a call inside it is known to be inside. */
+  /** Whether its body has its own async context, which shows that a call runs inside it. */
   readonly hasFrame: boolean;
   /** Whether its release may resolve before the store has answered. */
   readonly isReleasedInBackground: boolean;
@@ -27,17 +27,17 @@ export interface Caller {
   readonly goesAway: AbortController;
   /** `leaving`: its body has ended, and its release has not. */
   state: "waiting" | "inside" | "leaving" | "gone";
-  /** Whether it ends what it holds itself, so that it hears what became of it. */
+  /** Whether it releases its lock itself, so that it learns the outcome. */
   readonly isHeldToItsEnd: boolean;
-  /** What it was let in on, and by which command of its process. */
+  /** The grant on which it entered. */
   grant: Grant | undefined;
   storeValue: string | undefined;
   /** Whether the server had kept its word when its body ended. */
   wasKeptToItsEnd: boolean;
-  /** Somebody else was let in meanwhile, so its caller must hear of it. */
+  /** Another caller entered meanwhile, so this one must get an error. */
   mustBeTold: boolean;
-  /** It has an error of its own to tell. */
+  /** It need not report a loss, for example because its own error wins. */
   mayBeSilent: boolean;
-  /** Since when its process has been awake without the lock, and the signal silent. */
+  /** The time since which its process has been awake without the lock, while the signal has not aborted. */
   silentSince: number | undefined;
 }

@@ -22,25 +22,25 @@ import type { Weather } from "./weather";
 interface Wire {
   isBroken: boolean;
   lastArrival: { there: number; back: number };
-  /** What is on its way to the server. */
+  /** The commands in flight to the server. */
   readonly underWay: Set<() => void>;
-  /** Told that the connection is no more. */
+  /** Called when the connection ends. */
   readonly unanswered: Set<() => void>;
-  /** Replies that have come, and that the process reads together with the next one. */
+  /** Replies that have arrived, and that the process reads together with the next one. */
   unread: (() => void)[];
   onTheWayBack: number;
 }
 
-/** What came of a command when its connection ended before the reply. */
+/** The result of a command whose connection ended before the reply. */
 const BROKEN = Symbol("broken");
 
-/** The latest that a command comes a second time. */
+/** The largest delay of a duplicate command. */
 const LATEST_DUPLICATE_MS = 6_000;
 
 /** More commands that fail in the same moment of virtual time are an endless loop. */
 const MOST_REFUSED_AT_ONCE = 500;
 
-/** What the world wants to know of what a process hears. */
+/** Reports to the world what a process sends and receives. */
 export interface Hearing {
   /** Something was delivered. */
   onDelivered(): void;
@@ -48,17 +48,17 @@ export interface Hearing {
   onAsk(requestId: string): void;
   /** A command that ends a hold is sent. */
   onGiveUp(requestId: string): void;
-  /** A command is heard to have taken a key. */
+  /** A reply arrives that a command acquired a key. */
   onTaken(requestId: string): void;
-  /** The key did not hold what it was to drop. */
+  /** A reply arrives that the key did not have the hold to release. */
   onNotDropped(key: string, requestId: string): void;
-  /** Commands are sent again and again, and fail, in no time at all: the process does nothing else any more. */
+  /** Commands fail and are retried in no time, so the process does nothing else. */
   onSpinning(): void;
 }
 
 /**
- * How one process reaches the server: over one connection or two, by a client that is refused, redirected, asked for the
- * script that it named, and that sends again what was not answered, or does not. No order of messages is sure.
+ * The way of one process to the server, over one connection or two. Its client is refused, redirected, and asked for scripts.
+ * It resends unanswered commands, or does not. No order of messages is guaranteed.
  */
 export class Connection implements Store {
   readonly #world: WorldTime;
@@ -67,13 +67,13 @@ export class Connection implements Store {
   readonly #server: SimulatedServer;
   readonly #weather: () => Weather;
   readonly #hearing: Hearing;
-  /** As a user's own client may: it holds commands back while it is not connected, and sends again. */
+  /** Whether the client queues commands while it is not connected, and resends them, as a user's own client may. */
   readonly #resends: boolean;
-  /** Whether a command that is refused fails without waiting for anything, as with a client that is not connected. */
+  /** Whether a refused command fails immediately, as with a client that is not connected. */
   readonly #refusesAtOnce: boolean;
   #refused = { at: 0, count: 0 };
   readonly #listeners = new Set<StoreListener>();
-  /** The context in which hints come: that of the first command that needed them, for which a connection was opened. */
+  /** The context of wake-ups: that of the first command that needed them, which opened their connection. */
   #inbox: AsyncResource | undefined;
   #wires: Wire[];
   /** Resolves when there is a connection again. */
@@ -186,7 +186,7 @@ export class Connection implements Store {
     return reply;
   }
 
-  /** @param afterFirst what the reply to a second delivery of the command may mean; by default the same */
+  /** @param afterFirst maps the reply to a duplicate of the command. By default the reply stays the same. */
   async #carry<Reply>(
     send: () => Promise<Reply>,
     afterFirst: (reply: Reply) => Reply = (reply) => reply,
@@ -196,7 +196,7 @@ export class Connection implements Store {
       if (this.#reconnected !== undefined && !this.#resends) await this.#refuse();
       while (this.#reconnected !== undefined) await this.#reconnected;
       if (this.#random.happens(this.#weather().refused)) await this.#refuse();
-      // Where the server does not know the script, or sends it elsewhere, a command comes a round trip later.
+      // If the server does not know the script, or redirects the command, it arrives a round trip later.
       if (this.#random.happens(this.#weather().detours)) {
         await this.#exchange(async () => undefined, keep);
         continue;
@@ -234,7 +234,7 @@ export class Connection implements Store {
     const [isLost, isReplyLost] = [this.#random.happens(lost), this.#random.happens(replyLost)];
     return new Promise((resolve, reject) => {
       const end = (): void => resolve(BROKEN);
-      // What is lost alone is lost for good: a client knows only of what it lost together with its connection.
+      // A client notices only losses that come with the end of its connection.
       if (!isLost && !isReplyLost) wire.unanswered.add(end);
       const answer = (settle: () => void): void => {
         if (wire.isBroken || isReplyLost) return;
@@ -256,7 +256,7 @@ export class Connection implements Store {
       const arrive = (): void => {
         if (!wire.underWay.delete(arrive)) return;
         if (!this.#random.happens(duplicated)) return carryOut(true, keep);
-        // It comes twice. What is heard is the first reply, or the second.
+        // The command arrives twice, and the process gets either the first reply or the second.
         const isFirstHeard = this.#random.happens(0.5);
         const laterMs = this.#random.oneOf(0, this.#weather().latencyMs, LATEST_DUPLICATE_MS);
         carryOut(isFirstHeard, keep);
@@ -268,7 +268,7 @@ export class Connection implements Store {
     });
   }
 
-  /** A process reads all that has come at once. */
+  /** A process may read several replies together. */
   #bringBack(wire: Wire, deliver: () => void): void {
     wire.onTheWayBack += 1;
     this.#travel(wire, "back", () => {
@@ -278,7 +278,7 @@ export class Connection implements Store {
       if (wire.onTheWayBack > 0 && this.#random.happens(this.#weather().readTogether)) return;
       const read = wire.unread.splice(0);
       this.#process.arrive(() => {
-        if (!wire.isBroken) for (const tell of read) tell();
+        if (!wire.isBroken) for (const deliverReply of read) deliverReply();
       });
     });
   }
@@ -287,13 +287,13 @@ export class Connection implements Store {
     const { latencyMs, overtaking } = this.#weather();
     const now = this.#world.now();
     const arrival = now + this.#random.next() * latencyMs;
-    // Where one may overtake another, a command that is on its way when its connection breaks is no exception.
+    // With overtaking, a command may also overtake others if its connection breaks.
     const inOrder = overtaking ? arrival : Math.max(arrival, wire.lastArrival[way]);
     wire.lastArrival[way] = inOrder;
     this.#world.after(inOrder - now, arrive);
   }
 
-  // ---- hints ------------------------------------------------------------------------------------------
+  // ---- wake-ups ---------------------------------------------------------------------------------------
 
   listen(listener: StoreListener): () => void {
     this.#listeners.add(listener);
@@ -303,19 +303,19 @@ export class Connection implements Store {
   #hint(place: string | undefined): void {
     const { hintLost, latencyMs } = this.#weather();
     if (this.#process.isDead || this.#wires[0]?.isBroken === true || this.#random.happens(hintLost)) return;
-    const tell = (): void => this.#tell(place);
-    const deliver = (): void => this.#process.arrive(this.#inbox?.bind(tell) ?? tell);
+    const wakeUp = (): void => this.#wakeUp(place);
+    const deliver = (): void => this.#process.arrive(this.#inbox?.bind(wakeUp) ?? wakeUp);
     this.#world.after(this.#random.next() * latencyMs, deliver);
-    if (this.#random.happens(hintLost / 4)) deliver(); // Once more, and out of its turn.
+    if (this.#random.happens(hintLost / 4)) deliver(); // A duplicate, out of order.
   }
 
-  #tell(place: string | undefined): void {
+  #wakeUp(place: string | undefined): void {
     for (const listener of this.#listeners) listener.onWakeUp(place);
   }
 
   // ---- breaks -----------------------------------------------------------------------------------------
 
-  /** The connection ends: some of what was on its way to the server, from the first on, still arrives. */
+  /** Ends the connection. Some of the first commands in flight still arrive. */
   break(): void {
     const wires = this.#wires;
     if (wires.some(({ isBroken }) => isBroken)) return;
@@ -345,8 +345,8 @@ export class Connection implements Store {
           this.#reconnected = undefined;
           resolve();
           for (const listener of this.#listeners) listener.onReconnect();
-          // What was published while it was down is gone: everybody looks again.
-          this.#process.after(this.#weather().latencyMs, () => this.#tell(undefined));
+          // Messages that were published meanwhile are lost, so all waiters check again.
+          this.#process.after(this.#weather().latencyMs, () => this.#wakeUp(undefined));
         });
       };
       attempt();
@@ -384,7 +384,7 @@ function keep<Reply>(reply: Reply): Reply {
   return reply;
 }
 
-/** One command may name the same key several times: what was done for the first of them is noted before the next. */
+/** One command may name the same key several times, so the effect of each request is noted before the next. */
 async function oneByOne<Request, Reply>(
   requests: readonly Request[],
   carryOut: (request: Request) => Promise<Reply>,
@@ -407,13 +407,13 @@ function settleWith<Reply>(
   }
 }
 
-/** A client that has sent a command again knows that the first of the two may have dropped. */
+/** If a command was sent twice, the first one may have released the hold. */
 function mayBeSecond<Replies extends readonly { readonly released: boolean }[]>(replies: Replies): Replies {
   if (replies.every(({ released }) => released)) return replies;
   throw new Error("it was sent twice, and the first may have done it");
 }
 
-/** As the Redis store does. */
+/** Trusts a failed release only if the connection did not break, as the Redis store does. */
 function sure<Reply extends { readonly released: boolean }>(
   reply: Reply | Error,
   isUnbroken: boolean,

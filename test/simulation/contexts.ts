@@ -2,21 +2,21 @@ import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { subscribe } from "node:diagnostics_channel";
 import type { LockEvents } from "../../runtime/lock/events";
 
-/** A call, which has an async context of its own, as a web framework gives one to each request. */
+/** A call with its own async context, as a web framework gives one to each request. */
 export interface Call {
   readonly name: string;
-  /** Reports what must not happen to the world that the call is part of. */
+  /** Reports a problem to the world that the call is part of. */
   readonly report: (problem: string) => void;
 }
 
-/** Whether contexts are looked at. Without it, only what a wrong one leads to is found. */
+/** Whether contexts are checked. Otherwise only the effects of a wrong context are found. */
 export const watch = { isOn: true };
 
 const calls = new AsyncLocalStorage<Call>();
 
 const world = new AsyncResource("world");
 
-/** Runs what comes from outside, and so inside no body, whoever brings it about. */
+/** Runs the function outside every call's context. */
 export function fromOutside<T>(body: () => T): T {
   return world.runInAsyncScope(body);
 }
@@ -25,13 +25,13 @@ export function inContextOf<T>(call: Call, body: () => T): T {
   return calls.run(call, body);
 }
 
-/** To be called by what the runtime runs for several callers, or about another one: it must not be in the context of any. */
+/** To be called by code that the runtime runs for several callers. It must not be in the context of any call. */
 export function belongsToNobody(what: string): void {
   const call = calls.getStore();
   if (watch.isOn) call?.report(`${what} is in the context of ${call.name}`);
 }
 
-/** To be called by what the runtime runs for this call. */
+/** To be called by code that the runtime runs for this call. */
 export function belongsTo(call: Call, what: string): void {
   const other = calls.getStore();
   if (watch.isOn && other !== call)

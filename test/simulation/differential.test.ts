@@ -9,7 +9,7 @@ import {
   histories,
   keysOf,
   PROCESSES,
-  Telling,
+  HistoryPlayer,
   TICK_MS,
   TIMEOUT_MS,
   type Step,
@@ -18,12 +18,12 @@ import {
 import { passInRedis, stepClockInRedis, timedProcess, type TimedProcess } from "./timed-redis";
 import { isMatrix } from "../support/suites";
 
-// The simulation runs over the memory store. Here random histories show that Redis does the same, step by step:
-// its replies, its hints, and what is left. A history that tells them apart is printed, and comes again with
+// The simulation runs over the memory store. Here random histories show that Redis does the same, step by step: its replies,
+// its wake-ups, and what is left. A history with a difference is printed. To run it again:
 //   SEED=123 npx ava test/simulation/differential.test.ts
 
 const HISTORIES = isMatrix ? 300 : 100;
-/** So often a history is tried in which time on the server mattered. */
+/** The number of attempts for a history in which the server's own time mattered. */
 const ATTEMPTS = 30;
 const SEED = Number(process.env["SEED"] ?? 1);
 
@@ -43,7 +43,7 @@ test.after.always(async () => {
   await server.stop();
 });
 
-/** Its wall clock may be set. */
+/** A clock whose wall time can be set. */
 class SteppingClock extends VirtualClock {
   steppedMs = 0;
 
@@ -68,7 +68,7 @@ function inMemory(prefix: string, tamper: Tamper): Subject {
     stores: Array.from({ length: PROCESSES }, () => store),
     async pass(ms) {
       clock.freeze(ms);
-      // What is over by then is gone, as in Redis: a clock that is set back does not bring it again.
+      // Removes what has expired, as Redis does, so that a clock that is set back does not restore it.
       for (const key of keysOf(prefix)) await store.dequeue(key, "nobody's", TIMEOUT_MS);
     },
     stepClock: async (ms) => void (clock.steppedMs += ms),
@@ -90,54 +90,54 @@ function inRedis(prefix: string): Subject {
 
 let count = 0;
 
-/** What the two say where they differ; undefined when they agree; "slow" when Redis's own time mattered. */
+/** Returns the difference, undefined if the two agree, or "slow" if Redis's own time mattered. */
 async function difference(steps: readonly Step[], tamper: Tamper): Promise<string | undefined> {
   const prefix = `LOCK_history${(count += 1)}_`;
   const startedAt = performance.now();
   const [memory, redis] = [inMemory(prefix, tamper), inRedis(prefix)].map(
-    (subject) => new Telling(subject, prefix),
+    (subject) => new HistoryPlayer(subject, prefix),
   );
-  if (memory === undefined || redis === undefined) throw new Error("Expected two tellings");
-  const told: string[] = [];
+  if (memory === undefined || redis === undefined) throw new Error("Expected two subjects");
+  const replies: string[] = [];
   for (const now of steps) {
-    const [one, other] = [await memory.tell(now), await redis.tell(now)];
-    if (now.kind !== "nothing") told.push(`${JSON.stringify(now)}: ${one}`);
-    if (one !== other) return isSlow(startedAt) ?? `${told.join("\n")}\n  but Redis: ${other}`;
+    const [one, other] = [await memory.play(now), await redis.play(now)];
+    if (now.kind !== "nothing") replies.push(`${JSON.stringify(now)}: ${one}`);
+    if (one !== other) return isSlow(startedAt) ?? `${replies.join("\n")}\n  but Redis: ${other}`;
   }
   const [end, otherEnd] = [await memory.end(), await redis.end()];
   const at = end.findIndex((line, index) => line !== otherEnd[index]);
   if (at >= 0)
-    return isSlow(startedAt) ?? `${told.join("\n")}\nat the end: ${end[at]}\n  but Redis: ${otherEnd[at]}`;
+    return isSlow(startedAt) ?? `${replies.join("\n")}\nat the end: ${end[at]}\n  but Redis: ${otherEnd[at]}`;
   const left = await client.keys(`*${prefix}*`);
   if (left.length > 0) await client.del(left);
   const queues = left.filter((key) => !key.startsWith("lockweave:2:fence:"));
-  return queues.length > 0 ? `${told.join("\n")}\nis left in Redis: ${queues.join(", ")}` : undefined;
+  return queues.length > 0 ? `${replies.join("\n")}\nis left in Redis: ${queues.join(", ")}` : undefined;
 }
 
-/** Time passes in Redis while we look, and must not add up to a tick. */
+/** Real time passes in Redis, too, and must not add up to a tick. */
 function isSlow(startedAt: number): "slow" | undefined {
   return performance.now() - startedAt > TICK_MS / 2 ? "slow" : undefined;
 }
 
-/** The first history, made as short as it can be, of which the two tell different things. */
+/** Returns the first difference, for the shortest history that shows it. */
 async function firstDifference(seed: number, tamper: Tamper = (store) => store): Promise<string | undefined> {
   const property = fc.asyncProperty(histories, async (steps) => {
     let found = await difference(steps, tamper);
     for (let attempt = 1; found === "slow" && attempt < ATTEMPTS; attempt += 1)
       found = await difference(steps, tamper);
-    // On a machine with much else to do, some histories cannot be judged.
+    // On a busy machine, some histories cannot be judged.
     if (found !== undefined && found !== "slow") throw new Error(found);
   });
   const { errorInstance } = await fc.check(property, { seed, numRuns: HISTORIES });
   return errorInstance instanceof Error ? errorInstance.message : undefined;
 }
 
-test.serial("the memory store and Redis tell the same of every history", async (t) => {
+test.serial("the memory store and Redis reply the same to every history", async (t) => {
   t.is(await firstDifference(SEED), undefined, `SEED=${SEED}`);
 });
 
 const FAULTS: Record<string, Tamper> = {
-  "leaves nothing": (store) => but(store, { dequeue: async () => {} }),
+  "ignores dequeue()": (store) => but(store, { dequeue: async () => {} }),
   "shortens holds": (store) =>
     but(store, {
       renew: async (requests, timeoutMs) =>
@@ -151,14 +151,14 @@ const FAULTS: Record<string, Tamper> = {
           }),
         ),
     }),
-  "takes its own for granted": (store) =>
+  "grants its own hold again": (store) =>
     but(store, {
       async acquire(request, timeoutMs) {
         const reply = await store.acquire(request, timeoutMs);
         return !reply.acquired && reply.holder === request.requestId ? { acquired: true } : reply;
       },
     }),
-  "places its next first": (store) =>
+  "releases before it enqueues the next waiter": (store) =>
     but(store, {
       async releaseAndEnqueue(held, request, timeoutMs) {
         const dropped = await store.release(held, timeoutMs);
@@ -170,7 +170,7 @@ const FAULTS: Record<string, Tamper> = {
 };
 
 for (const [name, fault] of Object.entries(FAULTS)) {
-  test.serial(`a store that ${name} is found out`, async (t) => {
+  test.serial(`the comparison with Redis finds a store that ${name}`, async (t) => {
     t.regex((await firstDifference(SEED, fault)) ?? "", /but Redis/);
   });
 }

@@ -8,17 +8,17 @@ import type {
   AcquireReply,
 } from "../../runtime/stores/port";
 
-/** All times of a history are multiples of this: so none ends a hair before or after a step. */
+/** All times of a history are multiples of this, so nothing ends just before or after a step. */
 export const TICK_MS = 500;
 const KEYS = 2;
 const CALLERS = 6;
 export const PROCESSES = 2;
 export const STEPS = 40;
 export const TIMEOUT_MS = 30_000;
-/** A step of the wall clock back, far beyond all times of a history; and forward, by less than a place lasts. */
+/** Steps of the wall clock: back, beyond all times of a history, and forward, by less than a ticket lasts. */
 const CLOCK_STEPS_MS = [-60_000, 2 * TICK_MS];
 
-/** What one caller asks of the store. A caller is a number: it belongs to one process, and to one key. */
+/** A command of one caller. Each caller is a number, and belongs to one process and one key. */
 type Command =
   | {
       readonly kind: "take" | "place" | "leave" | "drop" | "renew" | "renew all" | "look";
@@ -30,7 +30,7 @@ type Command =
 export type Step =
   | Command
   | { readonly kind: "nothing" }
-  /** An earlier command is carried out again, `ago` commands later: a duplicate, or one that comes late. */
+  /** Repeats an earlier command, `ago` commands later, as a duplicate or a late arrival. */
   | { readonly kind: "again"; readonly ago: number }
   | { readonly kind: "pass"; readonly ticks: number }
   | { readonly kind: "clock steps"; readonly ms: number }
@@ -71,29 +71,29 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ kind: "forget scripts" } as const) },
 );
 
-/** Of a fixed length, so that a shorter one is found by steps that do nothing. */
+/** Histories of a fixed length. A shorter one contains steps that do nothing. */
 export const histories = fc.array(step, { minLength: STEPS, maxLength: STEPS, size: "max" });
 
-/** One world in which a history happens. */
+/** One world in which a history runs. */
 export interface Subject {
   readonly name: string;
   /** By process. */
   readonly stores: readonly Store[];
   pass(ms: number): Promise<void>;
-  /** The wall clock by which places end is set forward, or back where `ms` is below zero. */
+  /** Sets the wall clock, by which tickets end, forward, or back if `ms` is negative. */
   stepClock(ms: number): Promise<void>;
   forgetScripts(): Promise<void>;
-  /** To which places a hint was given since the last look, in order, each in the process in which it waits. */
+  /** Returns the tickets that got a wake-up since the last call, in order. */
   hints(): Promise<string[]>;
 }
 
-/** What a history has to tell of a world, in words that are the same for all worlds. */
-export class Telling {
+/** Runs a history in a world, and describes each reply in words that are the same for all worlds. */
+export class HistoryPlayer {
   readonly #subject: Subject;
   readonly #prefix: string;
   readonly #tokens: number[] = [];
   readonly #callers = Array.from({ length: KEYS * CALLERS }, (_, who) => new Caller(who));
-  /** All that was sent, as often as it may come again. */
+  /** All commands that were sent, and that may be repeated. */
   readonly #sent: (() => Promise<string>)[] = [];
 
   constructor(subject: Subject, prefix: string) {
@@ -101,37 +101,37 @@ export class Telling {
     this.#prefix = prefix;
   }
 
-  async tell(now: Step): Promise<string> {
+  async play(now: Step): Promise<string> {
     const what = await this.#happen(now);
     const hints = await this.#subject.hints();
     return `${what}; hints: ${hints.map(shortened).join(" ")}`;
   }
 
-  /** All who are left take the key and give it back in turn: so nothing can be hidden in the queue. */
+  /** Lets all remaining callers acquire and release the key in turn, so that nothing stays hidden in the queue. */
   async end(): Promise<string[]> {
-    const told: string[] = [];
+    const replies: string[] = [];
     for (let round = 0; round < 2; round += 1) {
       for (const kind of ["renew", "drop"] as const) {
-        for (const { who } of this.#callers) told.push(await this.tell({ kind, who }));
+        for (const { who } of this.#callers) replies.push(await this.play({ kind, who }));
       }
     }
-    // Also what one holds several times, beside others and itself.
+    // Also the holds of callers that hold a key several times.
     for (const caller of this.#callers) {
       for (const requestId of caller.holds) {
         const drop = { key: this.#keyOf(caller), requestId };
         const { released } = await this.#storeOf(caller.who).release(drop, TIMEOUT_MS);
         const hints = (await this.#subject.hints()).map(shortened).join(" ");
-        told.push(`${released ? "dropped" : "not dropped"}; ${hints}`);
+        replies.push(`${released ? "dropped" : "not dropped"}; ${hints}`);
       }
     }
-    // Also those places at which a command came late.
+    // Also the tickets of commands that came late.
     for (const caller of this.#callers) {
       for (const place of caller.places()) {
         await this.#storeOf(caller.who).dequeue(this.#keyOf(caller), place, TIMEOUT_MS);
-        told.push((await this.#subject.hints()).map(shortened).join(" "));
+        replies.push((await this.#subject.hints()).map(shortened).join(" "));
       }
     }
-    return told;
+    return replies;
   }
 
   async #happen(now: Step): Promise<string> {
@@ -157,7 +157,7 @@ export class Telling {
     }
   }
 
-  /** With all that it names, as it stands now: however late or often it is carried out, that stays the same. */
+  /** Returns the command with its current arguments, which stay the same however late or often it runs. */
   #command(now: Command): () => Promise<string> {
     const caller = this.#caller(now.who);
     const store = this.#storeOf(now.who);
@@ -185,7 +185,7 @@ export class Telling {
         };
       case "next": {
         const next = this.#another(now.who, now.next);
-        // It is of those who hold the key alone.
+        // Only exclusive holders send this command.
         const { permits: _, count: __, ...request } = this.#request(next);
         return async () => {
           const reply = await store.releaseAndEnqueue({ key, requestId: held }, request, TIMEOUT_MS);
@@ -238,7 +238,7 @@ export class Telling {
       : `not renewed: ${shown(reply.holder)}`;
   }
 
-  /** Tokens by the order in which they were first seen; and they must rise. */
+  /** Names tokens by the order in which they were first seen, and marks those that do not rise. */
   #token(token: number | undefined): string {
     if (token === undefined) return "";
     if (!this.#tokens.includes(token)) this.#tokens.push(token);
@@ -252,7 +252,7 @@ export class Telling {
     return caller;
   }
 
-  /** Another caller of the same process, for the same key. */
+  /** Returns another caller of the same process for the same key. */
   #another(who: number, towards: number): Caller {
     const others = this.#callers.filter(
       (other) =>
@@ -280,9 +280,9 @@ class Caller {
     readonly permits?: number;
     readonly count?: number;
   };
-  /** What it took the key with last, though it may be over; at first what it has never asked with. */
+  /** The request ID of its last hold, which may be over. At first, an ID that it has never sent. */
   hold: string;
-  /** All that it has ever taken. */
+  /** The request IDs of all its holds. */
   readonly holds: string[] = [];
   #requests = 0;
   #stays = 0;
@@ -291,7 +291,7 @@ class Caller {
     this.who = who;
     this.hold = this.newRequestId();
     const lockTimeMs = (who % 3 === 0 ? 2 : 8) * TICK_MS;
-    // Of those who want one key, two are alone, two want one or two of several permits, and two read.
+    // For each key, two callers are exclusive, two want one or two permits, and two read.
     const [, , ...shared] = [1, 1, 3, 2, UNLIMITED, UNLIMITED];
     const permits = shared[Math.floor(who / KEYS) - 2];
     const count = permits === 3 ? 2 : undefined;
@@ -307,12 +307,12 @@ class Caller {
     return this.#placeOf(this.#stays);
   }
 
-  /** All that it has ever had. */
+  /** Returns all tickets that it has ever had. */
   places(): string[] {
     return Array.from({ length: this.#stays + 1 }, (_, stay) => this.#placeOf(stay));
   }
 
-  /** No two commands ask with the same. */
+  /** Returns an ID that no other command has. */
   newRequestId(): string {
     this.#requests += 1;
     return `who${numbered(this.who)}n${numbered(this.#requests)}`.padEnd(32, "0");
@@ -323,7 +323,7 @@ class Caller {
   }
 
   #placeOf(stay: number): string {
-    return `ace${numbered(this.who)}f${numbered(stay)}`.padEnd(32, "0"); // Hex, as all places are.
+    return `ace${numbered(this.who)}f${numbered(stay)}`.padEnd(32, "0"); // Hex, as all tickets are.
   }
 }
 

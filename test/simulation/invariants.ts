@@ -5,10 +5,10 @@ import { Beliefs } from "./beliefs";
 import type { Caller } from "./caller";
 import { processOf, Truth, type Grant } from "./truth";
 
-/** How much longer than its budget a caller may wait: for a last command, and for a renewal of what that has found. */
+/** How much longer than its budget a caller may wait: for a last command, and for a renewal of the hold that it found. */
 const GRACE_MS = 450;
 const ROUNDING_MS = 0.001;
-/** Within one process, before another has its turn. */
+/** The sections within one process before another process gets its turn. */
 const SECTIONS_ON_ONE_GRANT = 16;
 const MOST_SECTIONS_ON_ONE_GRANT = 64;
 const WORTH_A_TURN_MS = 5;
@@ -17,31 +17,31 @@ const LONGEST_TURN_MS = 100;
 /** What a world allows. */
 export interface Allowances {
   readonly isCalm: boolean;
-  /** How long a key may be free, while somebody waits for it. */
+  /** How long a key may be free beside a waiter. */
   readonly idleMs: () => number;
 }
 
-/** What must hold, at every step and whatever the weather. */
+/** The invariants, which must hold at every step and in all weather. */
 export class Invariants {
   readonly problems: string[] = [];
   readonly #now: () => number;
   readonly truth: Truth;
   readonly beliefs: Beliefs;
   readonly #allowances: Allowances;
-  /** Who waits or is inside, in the order in which they came. */
+  /** The callers that wait or are inside, in the order in which they came. */
   readonly #callers = new Set<Caller>();
-  /** Those who wait for several keys, and may have some of them. */
+  /** The multi-key calls that wait, and may hold some of their keys. */
   readonly #partly = new Set<MultiLock>();
   readonly #lastTokens = new Map<string, number>();
   readonly #leftToExpire = new Set<string>();
-  /** By number: what they had, or were still giving back, is left to expire. */
+  /** The numbers of ended processes. Their holds are left to expire. */
   readonly #ended = new Set<number>();
   readonly #idleSince = new Map<string, number>();
   readonly #firstWithRoom = new Map<string, string | undefined>();
 
   /**
    * @param now the world's time
-   * @param serverNow the server's
+   * @param serverNow the server's time
    */
   constructor(now: () => number, serverNow: () => number, allowances: Allowances) {
     this.#now = now;
@@ -54,7 +54,7 @@ export class Invariants {
     if (this.problems.length < 5) this.problems.push(`${problem} (at ${this.#now().toFixed(3)} ms)`);
   }
 
-  /** Everything bad is over: how long a key was free counts from here. */
+  /** All faults are over, so the time that a key is free counts from here. */
   healed(): void {
     this.#idleSince.clear();
   }
@@ -65,7 +65,7 @@ export class Invariants {
     this.#callers.add(caller);
   }
 
-  /** Somebody waits for several keys, and does so no more. */
+  /** A multi-key call starts to wait. `waitsNoMore()` says that it ends. */
   waitsForAll(locks: MultiLock): void {
     this.#partly.add(locks);
   }
@@ -81,7 +81,7 @@ export class Invariants {
     caller.storeValue = lock.storeValue;
     if (!caller.isHeldToItsEnd) this.#leftToExpire.add(caller.storeValue ?? "");
     caller.grant = this.truth.grantTo(caller.storeValue ?? "");
-    // That the server broke its word may be heard between the grant and the first step of the body.
+    // The process may learn between the grant and the body that the server broke its word.
     const hasKeptItsWord = this.truth.hasKeptItsWord(key, caller.storeValue ?? "");
     if (!this.beliefs.check(caller) && hasKeptItsWord)
       this.report(`${lock.requestId} is let in without the lock`);
@@ -97,7 +97,7 @@ export class Invariants {
       (other) =>
         other !== caller && other.key === key && other.state === "inside" && areOfOneLife(other, caller),
     );
-    // Who may be beside the others, and has lost its lock, does not know which of them came in its place.
+    // A caller that shares the key, and has lost its lock, does not know which of the others replaced it.
     if (areTooMany([caller, ...others])) {
       for (const other of others) if (areTooMany([caller, other])) other.mustBeTold = true;
     }
@@ -106,7 +106,7 @@ export class Invariants {
     this.#checkToken(caller);
   }
 
-  /** Nobody enters a body's lock again but what is inside that body. */
+  /** Checks that only calls inside a body enter its lock again. */
   #checkAlone(caller: Caller): void {
     if (caller.lock.permits > 1) return;
     for (const other of this.#callers) {
@@ -115,16 +115,16 @@ export class Invariants {
     }
   }
 
-  /** Who is let in has what it asked for, or what is left of as much. */
+  /** Checks that a caller enters with its lock time, or with the rest of an equal one. */
   #checkLockTime({ lock, isOfSeveral }: Caller): void {
     if (this.#allowances.isCalm && !isOfSeveral && lock.remaining() < lock.lockTimeMs * 0.45)
       this.report(`${lock.requestId} is let in for ${lock.remaining()} ms of ${lock.lockTimeMs} ms`);
   }
 
   /**
-   * The process heard that the key did not hold what it was to drop: those under whom the server broke its word, before
-   * the time was over, must be told, also where they have handed it on and still wait to hear of it. When it is over, a key
-   * that is free proves nothing to these any more.
+   * A release found that the key does not have the hold. If the server broke its word before the time was over, all callers on
+   * that hold must get an error, even those that have handed it off and still wait. When the time is over, a free key proves
+   * nothing to these any more.
    */
   heardOfLoss(key: string, requestId: string): void {
     if (this.truth.hasKeptItsWord(key, requestId) || this.beliefs.isGivenUpAnew(requestId)) return;
@@ -139,14 +139,14 @@ export class Invariants {
     }
   }
 
-  /** Between processes: the one that has the lock may let in so many of its own, for so long. */
+  /** Checks how many of its own callers a process lets in, and for how long, before another process gets its turn. */
   #checkHandOn(caller: Caller): void {
     const { key, process, lock, grant, isOfSeveral } = caller;
     if (grant === undefined) return this.report(`${lock.requestId} was let in without a grant`);
     grant.sections += 1;
     grant.since ??= this.#now();
     if (lock.permits > 1) return this.#checkJoin(caller, grant);
-    // Of several, one is had before the others: since then it is not handed on, but kept.
+    // A multi-key call holds one key before the others. Since then the key is kept, not handed off.
     if (!this.#allowances.isCalm || grant.sections === 1 || isOfSeveral) return;
     const forMs = this.#now() - grant.since;
     const most = forMs < WORTH_A_TURN_MS ? MOST_SECTIONS_ON_ONE_GRANT : SECTIONS_ON_ONE_GRANT;
@@ -156,7 +156,7 @@ export class Invariants {
       this.report(`process ${process.number} handed ${key} on ${forMs} ms after the first had it`);
   }
 
-  /** A reader that joins a hold of its process passes nobody who waits elsewhere for longer than the window. */
+  /** Checks that a joining reader passes no waiter of another process that has waited for longer than the window. */
   #checkJoin({ key, lock, isOfSeveral, joinedAt, process }: Caller, { sections }: Grant): void {
     if (!this.#allowances.isCalm || isOfSeveral || sections === 1 || lock.permits < Infinity) return;
     const now = this.#now();
@@ -169,7 +169,7 @@ export class Invariants {
   #checkToken({ key, lock, grant, process }: Caller): void {
     if (lock.fencingToken === undefined || process.clock.mayNotKnowOfSuspension) return;
     const last = this.#lastTokens.get(key) ?? 0;
-    // One whose lock was forgotten by the server may come after its successor: that is what tokens are for.
+    // A caller whose lock the server forgot may come after its successor. Fencing tokens exist for that case.
     const isForgotten = (grant?.life ?? 0) < this.truth.lifeOf(key);
     if (lock.fencingToken <= last && !isForgotten) this.report(`token ${lock.fencingToken} after ${last}`);
     this.#lastTokens.set(key, Math.max(last, lock.fencingToken));
@@ -187,12 +187,12 @@ export class Invariants {
     if (this.#allowances.isCalm) this.report("a caller was turned away in calm weather");
   }
 
-  /** A body has ended, and its release begins: who comes now does not come beside it. */
+  /** A body has ended, and its release begins. A caller that enters now does not overlap it. */
   leaves(caller: Caller, bodyFailed: boolean): void {
     caller.state = "leaving";
     caller.wasKeptToItsEnd = this.truth.hasKeptItsWord(caller.key, caller.storeValue ?? "");
-    if (bodyFailed) caller.mayBeSilent = true; // The body's own error goes before any of ours.
-    // Of whom its own process was sure to the end: only the store knows better, and is not waited for.
+    if (bodyFailed) caller.mayBeSilent = true; // The body's own error wins over any of ours.
+    // Its process was sure of the lock to the end. Only the store knows better, and its reply is not awaited.
     if (caller.isReleasedInBackground && caller.lock.remaining() > 0) caller.mayBeSilent = true;
   }
 
@@ -210,18 +210,18 @@ export class Invariants {
       this.report(`${requestId} lost its lock in calm weather`);
   }
 
-  /** It goes away while it waits, or dies with its process. */
+  /** A caller gives up while it waits, or dies with its process. */
   disappeared(caller: Caller): void {
     this.#forget(caller);
   }
 
-  /** Nothing of it runs any more. */
+  /** A process has crashed, and nothing of it runs any more. */
   crashed(process: Caller["process"]): void {
     this.ended(process);
     for (const caller of this.#callers) if (caller.process === process) this.#forget(caller);
   }
 
-  /** Nothing of it is sent any more. */
+  /** A process has ended, and sends nothing more. */
   ended({ number }: Caller["process"]): void {
     this.#ended.add(number);
   }
@@ -231,12 +231,12 @@ export class Invariants {
     this.#callers.delete(caller);
   }
 
-  /** Who waits for nobody waits for the reply to one command all the same. */
+  /** Checks that no wait exceeds its budget. A caller with no wait budget still waits for one reply. */
   #checkBudget({ process, joinedAt, budgetMs, isOfSeveral }: Caller, what: string): void {
     const now = process.clock.now();
     const leastMs = budgetMs === 0 ? process.commandTimeoutMs : 0;
     const lateMs = process.clock.awakeMs(joinedAt + budgetMs + leastMs, now);
-    // Behind the last key that was waited for, the rest may be asked for once more.
+    // After the wait for its last key, a multi-key call may try the rest once more.
     if (lateMs > (isOfSeveral ? 2 : 1) * GRACE_MS)
       this.report(`${what} after ${now - joinedAt} ms of ${budgetMs} ms`);
   }
@@ -271,15 +271,15 @@ export class Invariants {
     this.#checkIdle(sure, longestWait);
   }
 
-  /** What every process believes, as often as anything has happened. */
+  /** Checks the beliefs of all processes. */
   checkBeliefs(): void {
     for (const caller of this.#callers) this.beliefs.check(caller);
   }
 
-  /** Who is awake learns by the signal, at once, that the lock is lost. */
+  /** Checks that the signal of a lost lock aborts immediately while its process is awake. */
   #checkSignal(caller: Caller): void {
     const { lock, process, watchesSignal } = caller;
-    // Who was suspended does not know before a renewal answers.
+    // A process that was suspended does not know before a renewal is answered.
     const isInDoubt = process.clock.resumedAt > -Infinity;
     if (!watchesSignal || !process.clock.isRunning || isInDoubt || lock.signal.aborted) {
       caller.silentSince = undefined;
@@ -290,11 +290,11 @@ export class Invariants {
     if (silentMs > 1) this.report(`${lock.requestId} lost its lock ${silentMs} ms ago, without a signal`);
   }
 
-  /** No waiter is lost: a key does not lie about while somebody waits for it. */
+  /** Checks that no waiter is lost: a key must not stay free beside a waiter. */
   #checkIdle(sure: ReadonlyMap<string, unknown>, longestWait: ReadonlyMap<string, Caller>): void {
     const now = this.#now();
     for (const [key, { lock }] of longestWait) {
-      // In other weather the first of those who wait may be dead, and keep its place for a while.
+      // In other weather the first waiter may be dead, and keep its ticket for a while.
       const withRoom = this.#allowances.isCalm ? this.truth.firstWithRoom(key) : undefined;
       const isHeld = sure.has(key) || this.#isHeldInPart(key);
       const isIdle = withRoom !== undefined || (!isHeld && this.#isUnused(key));
@@ -310,21 +310,21 @@ export class Invariants {
     for (const key of this.#idleSince.keys()) if (!longestWait.has(key)) this.#idleSince.delete(key);
   }
 
-  /** Whether one who waits for others beside it is sure of it. */
+  /** Returns whether a waiting multi-key call is sure to hold the key. */
   #isHeldInPart(key: string): boolean {
     for (const { locks } of this.#partly)
       if (locks.some((lock) => lock.key === key && lock.remaining() > 0)) return true;
     return false;
   }
 
-  /** Whether somebody works under it, sure of it or in doubt, or gives it back. */
+  /** Returns whether a caller uses the hold, sure or in doubt, or releases it. */
   #isInUse(value: string): boolean {
     for (const { storeValue } of this.#callers) if (storeValue === value) return true;
     for (const { locks } of this.#partly) if (locks.some((lock) => lock.storeValue === value)) return true;
     return false;
   }
 
-  /** Whether the key is free, or taken by a command whose process has heard of it, and does not use it. */
+  /** Returns whether the key is free, or held by a command whose process got the reply and does not use the hold. */
   #isUnused(key: string): boolean {
     return this.truth.values(key).every((value) => this.#isUnusedHold(value));
   }
@@ -339,25 +339,25 @@ export class Invariants {
   }
 }
 
-/** Whether the key was held again by the same command when it ended: that much is believed of the store's last word. */
+/** Returns whether the same command took the key twice, so that the store's last reply proves nothing. */
 function isUnprovable({ grant, process }: Caller): boolean {
   return grant?.isTakenAgain === true && !process.isClosed;
 }
 
-/** Whether the later of them waits behind the other: who may be beside others waits by itself. */
+/** Returns whether one of the two waits behind the other. Callers that share a key do not. */
 function areOfOneLine(one: Caller, other: Caller): boolean {
   const areAlone = one.lock.permits === 1 && other.lock.permits === 1;
   return areAlone && one.process === other.process && one.key === other.key;
 }
 
-/** Whether both have their locks from the same life of the server, in which nothing was forgotten. */
+/** Returns whether both got their locks in the same life of the server, in which it forgot nothing. */
 function areOfOneLife(one: Caller, other: Caller): boolean {
   return one.grant?.life === other.grant?.life;
 }
 
 /**
- * How many have come in: of those who hold a key alone, all who hold it by the same command are inside one another, or one after
- * the other; of those who share it, each counts that is not inside another.
+ * Returns how many callers have entered. Exclusive callers on the same command count once, because they are nested or follow one
+ * another. Callers that share the key count once each, unless they are nested.
  */
 function inside(callers: readonly Caller[]): number {
   const alone = callers.filter(({ lock }) => lock.permits === 1);
@@ -365,7 +365,7 @@ function inside(callers: readonly Caller[]): number {
   return new Set(alone.map(({ storeValue, lock }) => storeValue ?? lock.requestId)).size + shared.length;
 }
 
-/** Whether more have come in than may be together: readers are beside readers alone. */
+/** Returns whether more callers are inside than may be together. Readers may only be beside readers. */
 function areTooMany(callers: readonly Caller[]): boolean {
   const readers = callers.filter(({ lock }) => lock.permits === Infinity);
   if (readers.length > 0) return readers.length < callers.length;

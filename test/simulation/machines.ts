@@ -7,7 +7,7 @@ import { ProcessClock } from "./process-clock";
 import type { SimulatedServer } from "./server";
 import { cleared, type Weather } from "./weather";
 
-/** Troubles come early, while there is somebody whom they can hit. */
+/** Faults come early, while there are callers that they can hit. */
 const TROUBLES_WITHIN_MS = 5_000;
 
 /** A shorter suspension is too short to be noticed. */
@@ -16,13 +16,13 @@ const NOTICED_SUSPENSION_MS = 3_000;
 /** How a process ends. */
 interface Ends {
   onCrash(process: SimulatedProcess): void;
-  /** It has shut down: nothing of it is sent any more. */
+  /** The process has shut down, and sends nothing more. */
   onClosed(process: SimulatedProcess): void;
 }
 
 /** The processes and the server of a world, and all that happens to them. */
 export class Machines {
-  /** All that ever were. */
+  /** All processes that ever ran. */
   readonly all: SimulatedProcess[] = [];
   hasCleared = false;
   readonly #clock: VirtualClock;
@@ -30,7 +30,7 @@ export class Machines {
   readonly #server: SimulatedServer;
   readonly #counts: Counts;
   readonly #ends: Ends;
-  /** Those that are there. Each may have had others before it, that crashed or were closed. */
+  /** The current processes. Each may have replaced others that crashed or were closed. */
   readonly #present: SimulatedProcess[] = [];
   readonly #keys: readonly string[];
   readonly #hearing: Hearing;
@@ -62,13 +62,13 @@ export class Machines {
     this.#troubleTheServer();
   }
 
-  /** Any of those that are there, unless it stands still. */
+  /** Returns a random current process, or undefined if that one is frozen. */
   any(): SimulatedProcess | undefined {
     const process = this.#present[this.#random.below(this.#present.length)];
     return process?.clock.isRunning === true ? process : undefined;
   }
 
-  /** From now on nothing bad happens any more. */
+  /** Ends all faults for good. */
   clear(): void {
     this.hasCleared = true;
     this.#weather = cleared(this.#weather);
@@ -119,7 +119,7 @@ export class Machines {
     });
   }
 
-  /** As at its end: with some patience, or none. */
+  /** Shuts a process down, with some patience or none. */
   close(process: SimulatedProcess): void {
     void process.close(this.#random.oneOf(0, 100, 2_000)).then(() => this.#ends.onClosed(process));
   }

@@ -5,7 +5,7 @@ import { add, noCounts, type Counts } from "./outcome";
 import { simulate } from "./world";
 
 // node --require ts-node/register/transpile-only test/simulation/many.ts [count] [first seed]
-// Each core works at slices of the seeds, in a process of its own.
+// Each core works on slices of the seeds in its own process.
 
 interface Slice {
   readonly first: number;
@@ -87,7 +87,7 @@ const NAMES: Record<keyof Counts, string> = {
   breaks: "broken connections",
 };
 
-/** What the worker says next. */
+/** Returns the next message of the worker. */
 async function reply(worker: ChildProcess): Promise<Result[]> {
   return (await once(worker, "message")) as Result[];
 }

@@ -30,8 +30,8 @@ import { KINDS } from "./weather";
 import { simulate } from "./world";
 import { inMatrixSerially, outsideMatrix, outsideMatrixSerially } from "../support/suites";
 
-// What never fails proves nothing. Each test puts one fault into the store or into the runtime, and the
-// simulation must find it, or the explorer, by the invariant that is there for it.
+// A check that never fails proves nothing. Each test plants one fault in the store or in the runtime. The simulation or the
+// explorer must find it, by the invariant for it.
 
 const ENOUGH_SEEDS = 1_000;
 
@@ -55,14 +55,14 @@ async function finds(
     }
     others.push(...problems);
   }
-  t.fail(`It was not found. What else was: ${others.slice(0, 3).join("; ") || "nothing"}`);
+  t.fail(`The fault was not found. Other problems: ${others.slice(0, 3).join("; ") || "nothing"}`);
 }
 
 async function explorerFinds(t: ExecutionContext, plan: string, what: RegExp): Promise<void> {
   t.timeout(300_000);
   const { schedules, failures } = await explore(planOf(plan), { deviations: 2 });
   const [failure] = failures;
-  if (failure === undefined) return t.fail(`It was not found in ${schedules} schedules`);
+  if (failure === undefined) return t.fail(`The fault was not found in ${schedules} schedules`);
   t.log(`schedule ${schedules}: ${failure.problems[0] ?? ""}`);
   t.regex(failure.problems.join("; "), what);
 }
@@ -71,7 +71,7 @@ const WRONG_BELIEF = /is sure to hold .*, and (nobody has it|it is kept|it has i
 
 // ---- faults of the store --------------------------------------------------------------------------------
 
-outsideMatrix("a store that grants a key twice is found out", async (t) => {
+outsideMatrix("the simulation finds a store that grants a key twice", async (t) => {
   let asked = 0;
   const generous = (store: Store): Store =>
     but(store, {
@@ -84,7 +84,7 @@ outsideMatrix("a store that grants a key twice is found out", async (t) => {
   await finds(t, "calm", /was granted to .* while .* held it/, generous);
 });
 
-outsideMatrix("a store whose keys end before their time is found out", async (t) => {
+outsideMatrix("the simulation finds a store whose keys expire too early", async (t) => {
   const hasty = (store: Store): Store =>
     but(store, {
       acquire: (request, timeoutMs) =>
@@ -95,7 +95,7 @@ outsideMatrix("a store whose keys end before their time is found out", async (t)
   await finds(t, "lossy", /was granted to .* while .* held it|did not learn/, hasty);
 });
 
-outsideMatrix("a store whose renewals do not prolong is found out", async (t) => {
+outsideMatrix("the simulation finds a store whose renewals do not prolong holds", async (t) => {
   const shortening = (store: Store): Store =>
     but(store, {
       renew: (requests, timeoutMs) =>
@@ -112,7 +112,7 @@ outsideMatrix("a store whose renewals do not prolong is found out", async (t) =>
   );
 });
 
-outsideMatrix("a store that forgets a place in the queue is found out", async (t) => {
+outsideMatrix("the simulation finds a store that forgets a ticket in the queue", async (t) => {
   const forgetful = (store: Store): Store =>
     but(store, {
       async enqueue(request, timeoutMs): Promise<AcquireReply> {
@@ -124,30 +124,30 @@ outsideMatrix("a store that forgets a place in the queue is found out", async (t
   await finds(t, "calm", /has been free for .* while .* waits|before .*, which came first/, forgetful);
 });
 
-outsideMatrix("a store that frees what is revoked is found out", async (t) => {
+outsideMatrix("the simulation finds a store that frees revoked holds", async (t) => {
   const freeing = (store: Store): Store =>
     but(store, { revoke: async (request, timeoutMs) => (await store.release(request, timeoutMs)).released });
   await finds(t, "sleepy", WRONG_BELIEF, freeing);
 });
 
-outsideMatrix("a store that renews what is revoked is found out", async (t) => {
+outsideMatrix("the simulation finds a store that renews revoked holds", async (t) => {
   const forgiving = (store: Store): Store => but(store, { revoke: async () => true });
   await finds(t, "sleepy", /was renewed for .*, which is revoked/, forgiving);
 });
 
-outsideMatrix("a store that gives no hints is found out", async (t) => {
-  // What the queue gave is taken at the next look, so nothing but time is lost.
+outsideMatrix("the simulation finds a store that sends no wake-ups", async (t) => {
+  // Waiters find what the queue reserved at their next check, so only time is lost.
   const silent = (store: Store): Store => but(store, { listen: () => () => {} });
   await finds(t, "calm", /has been free for .* while .* waits|it took/, silent);
 });
 
-outsideMatrix("a store without a queue is found out", async (t) => {
+outsideMatrix("the simulation finds a store without a queue", async (t) => {
   const queueless = (store: Store): Store =>
     but(store, { enqueue: (request, timeoutMs) => store.acquire(request, timeoutMs) });
   await finds(t, "calm", /before .*, which came first to the queue|has been free/, queueless);
 });
 
-outsideMatrix("a store whose tokens do not outlive it is found out", async (t) => {
+outsideMatrix("the simulation finds a store whose fencing tokens do not outlive its data", async (t) => {
   const counting = (store: Store): Store => {
     let last = 0;
     const counted = <Reply extends object>(reply: Reply): Reply =>
@@ -165,7 +165,7 @@ outsideMatrix("a store whose tokens do not outlive it is found out", async (t) =
   await finds(t, "forgetful", /token \d{1,6} was drawn after \d{1,6} /, counting);
 });
 
-outsideMatrix("a store that never forgets who left is found out", async (t) => {
+outsideMatrix("the simulation finds a store that never removes waiters that left", async (t) => {
   const clinging = (store: Store): Store => but(store, { dequeue: async () => {} });
   await finds(t, "lossy", /was offered .*, and has left/, clinging);
 });
@@ -184,17 +184,17 @@ const grantsBeside =
     });
   };
 
-outsideMatrix("a store that lets a writer in beside readers is found out", async (t) => {
+outsideMatrix("the simulation finds a store that admits a writer beside readers", async (t) => {
   const blind = grantsBeside(({ permits = 1 }) => permits === 1);
   await finds(t, "calm", /was granted to .* while .* held it/, blind);
 });
 
-outsideMatrix("a store that lets in more than there are permits is found out", async (t) => {
+outsideMatrix("the simulation finds a store that admits more callers than permits", async (t) => {
   const generous = grantsBeside(({ permits = 1 }) => permits === 2 || permits === 3);
   await finds(t, "calm", /was granted to .* while .* and .* held it/, generous);
 });
 
-outsideMatrix("a store that says it has granted more permits than it has is found out", async (t) => {
+outsideMatrix("the simulation finds a store that reports more permits than it granted", async (t) => {
   const boasting: Tamper = (store) => {
     const boasted = ({ count }: AcquireRequest, reply: AcquireReply): AcquireReply =>
       reply.acquired && count !== undefined ? { ...reply, count } : reply;
@@ -206,34 +206,37 @@ outsideMatrix("a store that says it has granted more permits than it has is foun
   await finds(t, "calm", /was granted to .* while .* held it|are sure to hold/, boasting);
 });
 
-outsideMatrix("a store that lets readers pass a writer that waits is found out", async (t) => {
+outsideMatrix("the simulation finds a store that lets readers overtake a waiting writer", async (t) => {
   const partial = grantsBeside(({ permits = 1 }) => permits > 3);
   await finds(t, "calm", /before .*, which came first to the queue/, partial);
 });
 
-outsideMatrix("a store that does not tell the next of several that there is room is found out", async (t) => {
-  const keyOf = new Map<string, string>();
-  const silent = (store: Store): Store =>
-    but(store, {
-      enqueue(request, timeoutMs) {
-        keyOf.set(request.ticket, request.key);
-        return store.enqueue(request, timeoutMs);
-      },
-      listen: (listener) =>
-        store.listen({
-          ...listener,
-          onWakeUp(place) {
-            const looked = store.peek([keyOf.get(place ?? "") ?? ""], 1);
-            void looked.then(([value]) => {
-              if (!String(value).startsWith("shared:")) listener.onWakeUp(place);
-            });
-          },
-        }),
-    });
-  await finds(t, "calm", /has been free for .* while .* waits|it took/, silent);
-});
+outsideMatrix(
+  "the simulation finds a store that does not wake the next waiter when there is room",
+  async (t) => {
+    const keyOf = new Map<string, string>();
+    const silent = (store: Store): Store =>
+      but(store, {
+        enqueue(request, timeoutMs) {
+          keyOf.set(request.ticket, request.key);
+          return store.enqueue(request, timeoutMs);
+        },
+        listen: (listener) =>
+          store.listen({
+            ...listener,
+            onWakeUp(place) {
+              const looked = store.peek([keyOf.get(place ?? "") ?? ""], 1);
+              void looked.then(([value]) => {
+                if (!String(value).startsWith("shared:")) listener.onWakeUp(place);
+              });
+            },
+          }),
+      });
+    await finds(t, "calm", /has been free for .* while .* waits|it took/, silent);
+  },
+);
 
-outsideMatrix("a store that ends all with the first of several is found out", async (t) => {
+outsideMatrix("the simulation finds a store that ends all shared holds with the first release", async (t) => {
   const hasty = (store: Store): Store =>
     but(store, {
       async release(request, timeoutMs) {
@@ -253,7 +256,7 @@ function lockerOf(waiter: Waiter): Locker {
 
 // ---- faults of the runtime ------------------------------------------------------------------------------
 
-/** For the time of the test. The simulation itself does not run while a fault of another test is in. */
+/** Plants a fault for the time of the test. No other test runs the simulation meanwhile. */
 async function withFault<T extends object, Name extends keyof T>(
   target: T,
   name: Name,
@@ -270,17 +273,17 @@ async function withFault<T extends object, Name extends keyof T>(
 }
 
 outsideMatrixSerially(
-  "a lease that counts from its reply, and not from its sending, is found out",
+  "the simulation finds a lease that counts from its reply instead of its command",
   async (t) => {
     const longer = (prove: Lease["prove"]): Lease["prove"] =>
       function (this: Lease, sentAt, lockTimeMs, trustedSince) {
-        prove.call(this, sentAt + 100, lockTimeMs, trustedSince); // What a reply takes, now and then.
+        prove.call(this, sentAt + 100, lockTimeMs, trustedSince); // Some replies take this long.
       };
     await withFault(Lease.prototype, "prove", longer, () => finds(t, "lossy", WRONG_BELIEF));
   },
 );
 
-outsideMatrixSerially("a deadline that knows of no drift is found out", async (t) => {
+outsideMatrixSerially("the simulation finds a deadline without clock drift", async (t) => {
   const exact = (prove: Lease["prove"]): Lease["prove"] =>
     function (this: Lease, sentAt, lockTimeMs, trustedSince) {
       prove.call(this, sentAt + lockTimeMs * 0.01 + 2, lockTimeMs, trustedSince);
@@ -289,7 +292,7 @@ outsideMatrixSerially("a deadline that knows of no drift is found out", async (t
 });
 
 outsideMatrixSerially(
-  "a check that reads the clock before it looks for a suspension is found out",
+  "the explorer finds a check that reads the clock before it checks for a suspension",
   async (t) => {
     const hasty = (): Lock["remaining"] =>
       function (this: Lock) {
@@ -305,33 +308,36 @@ outsideMatrixSerially(
 
 type Hear = Acquisition["onReply"];
 
-outsideMatrixSerially("an id that is found, and believed without a renewal, is found out", async (t) => {
-  const sentBy = new WeakMap<Acquisition, Map<string, AcquireCommand<Waiter>>>();
-  const noting = (note: Acquisition["sent"]): Acquisition["sent"] =>
-    function (this: Acquisition, one) {
-      const sent = sentBy.get(this) ?? new Map<string, AcquireCommand<Waiter>>();
-      sentBy.set(this, sent);
-      if (one instanceof AcquireCommand) sent.set(one.request.requestId, one);
-      note.call(this, one);
-    };
-  // From the sending of the command that has found it, as if that had taken it.
-  const finding = (hear: Hear): Hear =>
-    function (this: Acquisition, attempt, reply) {
-      const found = reply.acquired ? undefined : sentBy.get(this)?.get(reply.holder ?? "");
-      if (found === undefined || found === attempt) return hear.call(this, attempt, reply);
-      Object.assign(found, { sentAt: attempt.sentAt });
-      hear.call(this, found, { acquired: true });
-    };
-  await withFault(Acquisition.prototype, "sent", noting, () =>
-    withFault(Acquisition.prototype, "onReply", finding, async () => {
-      await finds(t, "lossy", WRONG_BELIEF);
-      await explorerFinds(t, "two processes", WRONG_BELIEF);
-    }),
-  );
-});
+outsideMatrixSerially(
+  "the simulation and the explorer find a hold that is trusted without a renewal",
+  async (t) => {
+    const sentBy = new WeakMap<Acquisition, Map<string, AcquireCommand<Waiter>>>();
+    const noting = (note: Acquisition["sent"]): Acquisition["sent"] =>
+      function (this: Acquisition, one) {
+        const sent = sentBy.get(this) ?? new Map<string, AcquireCommand<Waiter>>();
+        sentBy.set(this, sent);
+        if (one instanceof AcquireCommand) sent.set(one.request.requestId, one);
+        note.call(this, one);
+      };
+    // Counts from the command that found the hold, as if that command had acquired it.
+    const finding = (hear: Hear): Hear =>
+      function (this: Acquisition, attempt, reply) {
+        const found = reply.acquired ? undefined : sentBy.get(this)?.get(reply.holder ?? "");
+        if (found === undefined || found === attempt) return hear.call(this, attempt, reply);
+        Object.assign(found, { sentAt: attempt.sentAt });
+        hear.call(this, found, { acquired: true });
+      };
+    await withFault(Acquisition.prototype, "sent", noting, () =>
+      withFault(Acquisition.prototype, "onReply", finding, async () => {
+        await finds(t, "lossy", WRONG_BELIEF);
+        await explorerFinds(t, "two processes", WRONG_BELIEF);
+      }),
+    );
+  },
+);
 
 outsideMatrixSerially(
-  "whoever finds an id of its process, and takes it for its own, is found out",
+  "the simulation and the explorer find a caller that takes a hold of its process for its own",
   async (t) => {
     const finding = (hear: Hear): Hear =>
       function (this: Acquisition, attempt, reply) {
@@ -346,21 +352,21 @@ outsideMatrixSerially(
   },
 );
 
-/** All commands of one contender have one id, and its place has it, too. */
+/** Gives all commands of one acquisition, and its ticket, the same ID. */
 async function withInheritedIds(look: () => Promise<void>): Promise<void> {
   const ids = new WeakMap<Acquisition, string>();
   let current: string | undefined;
   const { prototype } = Acquisition;
   const ticketOf = Object.getOwnPropertyDescriptor(prototype, "ticket")?.get;
-  const idOf = (contender: Acquisition): string => {
-    const id = ids.get(contender) ?? (ticketOf?.call(contender) as unknown);
+  const idOf = (acquisition: Acquisition): string => {
+    const id = ids.get(acquisition) ?? (ticketOf?.call(acquisition) as unknown);
     if (typeof id !== "string") throw new Error("an acquisition has no ticket");
-    ids.set(contender, id);
+    ids.set(acquisition, id);
     return id;
   };
-  const within = <Result>(contender: Acquisition, work: () => Result): Result => {
+  const within = <Result>(acquisition: Acquisition, work: () => Result): Result => {
     const before = current;
-    current = idOf(contender);
+    current = idOf(acquisition);
     try {
       return work();
     } finally {
@@ -402,34 +408,34 @@ async function withInheritedIds(look: () => Promise<void>): Promise<void> {
   );
 }
 
-outsideMatrixSerially("an id that one command inherits from another is found out", async (t) => {
-  const what = /is asked with by two commands/;
-  await withInheritedIds(() => finds(t, "disorderly", what));
-  await withInheritedIds(() => explorerFinds(t, "two processes", what));
-});
-
-inMatrixSerially(
-  "the first engine's reservation, which passed for a hold of the id it was for, is found out",
+outsideMatrixSerially(
+  "the simulation and the explorer find a request ID that two commands share",
   async (t) => {
-    // There an acquire that was deferred, for one who is gone, came after a place of the same id: what the queue had
-    // reserved for that id was taken for a grant of the whole lock time.
-    const reserved = (hear: Hear): Hear =>
-      function (this: Acquisition, attempt, reply) {
-        const isOurs = !reply.acquired && reply.holder === reservedFor(attempt.request.requestId);
-        hear.call(this, attempt, isOurs ? { acquired: true } : reply);
-      };
-    // That two commands have one id is not to be what shows it.
-    const silent = (): Beliefs["asks"] => () => {};
-    await withFault(Beliefs.prototype, "asks", silent, () =>
-      withFault(Acquisition.prototype, "onReply", reserved, () =>
-        withInheritedIds(() => explorerFinds(t, "a handover", WRONG_BELIEF)),
-      ),
-    );
+    const what = /is asked with by two commands/;
+    await withInheritedIds(() => finds(t, "disorderly", what));
+    await withInheritedIds(() => explorerFinds(t, "two processes", what));
   },
 );
 
+inMatrixSerially("the explorer finds a reservation that counts as a hold with its ID", async (t) => {
+  // The first engine had this fault. A delayed acquire of a caller that had left came after an enqueue with the same ID, and
+  // the reservation for that ID counted as a grant of the whole lock time.
+  const reserved = (hear: Hear): Hear =>
+    function (this: Acquisition, attempt, reply) {
+      const isOurs = !reply.acquired && reply.holder === reservedFor(attempt.request.requestId);
+      hear.call(this, attempt, isOurs ? { acquired: true } : reply);
+    };
+  // The shared ID alone must not reveal the fault.
+  const silent = (): Beliefs["asks"] => () => {};
+  await withFault(Beliefs.prototype, "asks", silent, () =>
+    withFault(Acquisition.prototype, "onReply", reserved, () =>
+      withInheritedIds(() => explorerFinds(t, "a handover", WRONG_BELIEF)),
+    ),
+  );
+});
+
 outsideMatrixSerially(
-  "a drop that is sent for an id which may still be found, and believed, is found out",
+  "the simulation finds a release of a hold that may still be found and trusted",
   async (t) => {
     const hasty = (fail: Acquisition["onFailure"]): Acquisition["onFailure"] =>
       function (this: Acquisition, attempt, error) {
@@ -442,7 +448,7 @@ outsideMatrixSerially(
 );
 
 outsideMatrixSerially(
-  "keys that are waited for in the order in which they are named are found out",
+  "the simulation finds keys that are acquired in the order in which they are listed",
   async (t) => {
     type LocksOf = SimulatedProcess["locks"];
     const asNamed = (locksOf: LocksOf): LocksOf =>
@@ -457,10 +463,10 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially("one of several keys that is not given back is found out", async (t) => {
+outsideMatrixSerially("the simulation finds a key of a multi-key lock that is not released", async (t) => {
   const keeping = (release: Lock["release"]): Lock["release"] =>
     function (this: Lock) {
-      // In calm weather only what was asked for together with others has no patience.
+      // In calm weather only the locks of multi-key calls are not patient.
       return this.isPatient || this.remaining() === 0 ? release.call(this) : Promise.resolve();
     };
   await withFault(Lock.prototype, "release", keeping, () =>
@@ -468,14 +474,14 @@ outsideMatrixSerially("one of several keys that is not given back is found out",
   );
 });
 
-outsideMatrixSerially("what comes for one who gave up, and is kept, is found out", async (t) => {
+outsideMatrixSerially("the simulation finds a grant that is kept after its waiter gave up", async (t) => {
   const keeping = (): ReleaseRetries["release"] => () => {};
   await withFault(ReleaseRetries.prototype, "release", keeping, () =>
     finds(t, "changeable", /has been free for .* while .* waits/),
   );
 });
 
-outsideMatrixSerially("a lease that passes to a waiter with a longer lock time is found out", async (t) => {
+outsideMatrixSerially("the simulation finds a hand-off to a waiter with a longer lock time", async (t) => {
   interface HandingOff {
     readonly first: Waiter | undefined;
     handOff(lease: Lease, since: number, now: number, ended: Ended): boolean;
@@ -495,7 +501,7 @@ outsideMatrixSerially("a lease that passes to a waiter with a longer lock time i
 });
 
 outsideMatrixSerially(
-  "a hold that readers join past a writer that waits elsewhere is found out",
+  "the simulation finds readers that join a hold past a waiting writer of another process",
   async (t) => {
     const open = (): SharedLease["mayJoin"] =>
       function (this: SharedLease) {
@@ -508,7 +514,7 @@ outsideMatrixSerially(
 );
 
 inMatrixSerially(
-  "a late grant that counts permits which a renewal has given back is found out",
+  "the explorer finds a late grant that counts permits which a renewal has released",
   async (t) => {
     let late: number | undefined;
     const noting = (hear: Acquisition["onLateReply"]): Acquisition["onLateReply"] =>
@@ -530,7 +536,7 @@ inMatrixSerially(
 );
 
 outsideMatrixSerially(
-  "a caller that asks again in the same tick, while each command fails, is found out",
+  "the simulation finds a caller that retries in the same tick while each command fails",
   async (t) => {
     const hasty = (onFailure: Acquisition["onFailure"]): Acquisition["onFailure"] =>
       function (this: Acquisition, attempt, error) {
@@ -541,7 +547,7 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially("a queue that lets the last one in first is found out", async (t) => {
+outsideMatrixSerially("the simulation finds a local queue that serves its last waiter first", async (t) => {
   const overtaking = (join: LocalQueue["join"]): LocalQueue["join"] =>
     function (this: LocalQueue, waiter) {
       const { first } = this;
@@ -552,7 +558,7 @@ outsideMatrixSerially("a queue that lets the last one in first is found out", as
   await withFault(LocalQueue.prototype, "join", overtaking, () => finds(t, "calm", /overtook/));
 });
 
-outsideMatrixSerially("a queue that forgets to wake its first is found out", async (t) => {
+outsideMatrixSerially("the simulation finds a local queue that does not wake its first waiter", async (t) => {
   await withFault(
     Lock.prototype,
     "wake",
@@ -561,7 +567,7 @@ outsideMatrixSerially("a queue that forgets to wake its first is found out", asy
   );
 });
 
-outsideMatrixSerially("a lock that does not tell that it was lost is found out", async (t) => {
+outsideMatrixSerially("the simulation finds a lock that does not report its loss", async (t) => {
   await withFault(
     Lock.prototype,
     "onLost",
@@ -570,7 +576,7 @@ outsideMatrixSerially("a lock that does not tell that it was lost is found out",
   );
 });
 
-outsideMatrixSerially("a release that hides that the lock was lost is found out", async (t) => {
+outsideMatrixSerially("the simulation and the explorer find a release that hides a loss", async (t) => {
   const hiding = (release: Lock["release"]): Lock["release"] =>
     async function (this: Lock) {
       await release.call(this).catch(() => {});
@@ -581,7 +587,7 @@ outsideMatrixSerially("a release that hides that the lock was lost is found out"
   });
 });
 
-outsideMatrixSerially("a process that keeps a key to itself is found out", async (t) => {
+outsideMatrixSerially("the simulation finds a process that keeps a key to itself", async (t) => {
   await withFault(
     HandOffTurn.prototype,
     "mayGoOn",
@@ -590,7 +596,7 @@ outsideMatrixSerially("a process that keeps a key to itself is found out", async
   );
 });
 
-outsideMatrixSerially("a caller that is kept longer than its budget is found out", async (t) => {
+outsideMatrixSerially("the simulation finds a caller that waits longer than its budget", async (t) => {
   const budget = Object.getOwnPropertyDescriptor(Lock.prototype, "budgetEndsAt");
   t.truthy(budget, "the fault is put into an accessor of this name");
   Object.defineProperty(Lock.prototype, "budgetEndsAt", {
@@ -606,7 +612,7 @@ outsideMatrixSerially("a caller that is kept longer than its budget is found out
   }
 });
 
-/** For the time of the test, as `withFault`: what modules look up among another one's exports at each call. */
+/** Replaces exports of a module for the time of the test. Other modules look them up at each call. */
 async function withExports<Module extends object>(
   module: Module,
   faults: Partial<Module>,
@@ -621,7 +627,7 @@ async function withExports<Module extends object>(
   }
 }
 
-/** Timers, ticks, and handlers run in the context of whoever armed them. */
+/** Timers, ticks, and handlers run in the context of the code that armed them. */
 const LEAKING: Partial<typeof rootContext> = {
   inRoot: (callback) => callback(),
   rooted: (callback) => callback,
@@ -629,42 +635,48 @@ const LEAKING: Partial<typeof rootContext> = {
   runInPromiseJob: (job) => queueMicrotask(job),
 };
 
-/** And abort listeners in that of whoever aborts. */
+/** Abort listeners run in the context of the code that aborts. */
 const LEAKING_SIGNALS = {
   Aborter: class extends AbortController {} as unknown as typeof aborter.Aborter,
 };
 
-outsideMatrixSerially("a timer that serves several in the context of one is found out", async (t) => {
-  const what = /(a command|a log line|lockweave:\S+) is in the context of/;
-  await withExports(rootContext, LEAKING, async () => {
-    await finds(t, "calm", what);
-    await explorerFinds(t, "two processes", what);
-    await explorerFinds(t, "a quorum of three", what);
-  });
-});
+outsideMatrixSerially(
+  "the simulation and the explorer find a shared timer that runs in one caller's context",
+  async (t) => {
+    const what = /(a command|a log line|lockweave:\S+) is in the context of/;
+    await withExports(rootContext, LEAKING, async () => {
+      await finds(t, "calm", what);
+      await explorerFinds(t, "two processes", what);
+      await explorerFinds(t, "a quorum of three", what);
+    });
+  },
+);
 
 outsideMatrixSerially(
-  "an abort listener in the context of whoever found the loss is found out",
+  "the simulation finds an abort listener in the context of the caller that found the loss",
   async (t) => {
     const what = /an abort listener of call \d+ is in the context of/;
     await withExports(aborter, LEAKING_SIGNALS, () => finds(t, "lossy", what));
   },
 );
 
-inMatrixSerially("an abort listener that passes for a part of another's body is found out", async (t) => {
-  await withExports(contexts.watch, { isOn: false }, () =>
-    withExports(rootContext, LEAKING, () =>
-      withExports(aborter, LEAKING_SIGNALS, () =>
-        // It enters beside the body, or is refused at once because that body's lock is lost or shared.
-        finds(t, "any", /entered beside the body of|gave up after 0 ms/),
+inMatrixSerially(
+  "the simulation finds an abort listener that counts as part of another caller's body",
+  async (t) => {
+    await withExports(contexts.watch, { isOn: false }, () =>
+      withExports(rootContext, LEAKING, () =>
+        withExports(aborter, LEAKING_SIGNALS, () =>
+          // The listener enters beside the body, or is refused at once because the lock of that body is lost or shared.
+          finds(t, "any", /entered beside the body of|gave up after 0 ms/),
+        ),
       ),
-    ),
-  );
-});
+    );
+  },
+);
 
 // ---- faults of a quorum ---------------------------------------------------------------------------------
 
-outsideMatrixSerially("a quorum that asks nobody but the gate is found out", async (t) => {
+outsideMatrixSerially("the explorer finds a quorum that asks only its coordinator", async (t) => {
   await withFault(
     Election.prototype,
     "askOthers",
@@ -673,13 +685,16 @@ outsideMatrixSerially("a quorum that asks nobody but the gate is found out", asy
   );
 });
 
-outsideMatrixSerially("a quorum that takes a renewal without an answer for one is found out", async (t) => {
-  const optimistic = (renew: Renewal["renew"]): Renewal["renew"] =>
-    async function (this: Renewal, requests, timeoutMs) {
-      const replies = await renew.call(this, requests, timeoutMs);
-      return replies.map((reply) => (reply instanceof Error ? { renewed: true } : reply));
-    };
-  await withFault(Renewal.prototype, "renew", optimistic, () =>
-    explorerFinds(t, "renewals by a quorum of three", /is sure for .*, and \d masters have it/),
-  );
-});
+outsideMatrixSerially(
+  "the explorer finds a quorum that counts an unanswered renewal as a renewal",
+  async (t) => {
+    const optimistic = (renew: Renewal["renew"]): Renewal["renew"] =>
+      async function (this: Renewal, requests, timeoutMs) {
+        const replies = await renew.call(this, requests, timeoutMs);
+        return replies.map((reply) => (reply instanceof Error ? { renewed: true } : reply));
+      };
+    await withFault(Renewal.prototype, "renew", optimistic, () =>
+      explorerFinds(t, "renewals by a quorum of three", /is sure for .*, and \d masters have it/),
+    );
+  },
+);

@@ -1,10 +1,10 @@
-/** What became of one world. */
+/** The result of one world. */
 export interface Outcome {
   readonly seed: number;
   readonly weather: string;
   readonly problems: readonly string[];
   readonly counts: Counts;
-  /** To the last digit the same whenever the seed is the same. */
+  /** The same to the last digit for the same seed. */
   readonly endedAt: number;
 }
 

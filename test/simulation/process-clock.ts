@@ -3,7 +3,7 @@ import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
 import { PlainTimer } from "../support/plain-timer";
 import type { WorldTime } from "./server";
 
-/** A timer of the system's is never early, not even by the rounding of a number. */
+/** A system timer is never early, not even by a rounding error. */
 const NEVER_EARLY_MS = 0.001;
 
 const UNNOTICED_MS = 20;
@@ -15,31 +15,31 @@ interface Event {
 
 /** How the time of one process differs from the world's. */
 export interface Pace {
-  /** Its milliseconds in one of the world's. */
+  /** Its milliseconds per millisecond of the world. */
   readonly rate: number;
-  /** What it says when the world says 0. */
+  /** Its time when the world's time is 0. */
   readonly startsAt: number;
-  /** In what steps its time since boot goes on; 0: it has none. */
+  /** The resolution of its time since boot. With 0, it has none. */
   readonly bootStepMs: number;
 }
 
 /**
- * The time as one process has it: from a start of its own, and a little faster or slower than the server's.
- * While the process is frozen nothing of it runs, and its time goes on all the same; while its machine is suspended, its
- * time stands still, too. Once it is dead nothing of it ever runs again.
+ * The clock of one process. It has its own start, and is a little faster or slower than the server's clock. While the process
+ * is frozen, nothing of it runs, but its time goes on. While its machine is suspended, its time stops, too. Nothing of a dead
+ * process ever runs again.
  */
 export class ProcessClock implements Clock {
   readonly #world: WorldTime;
   readonly #pace: Pace;
   #state: "running" | "frozen" | "suspended" | "dead" = "running";
-  /** What would have run while it was frozen. */
+  /** The events that came while it was frozen. */
   #missed: Event[] = [];
-  /** Each time for which it was frozen, in its own time. The last may be going on. */
+  /** The periods in which it was frozen, in its own time. The last one may not have ended. */
   readonly #frozen: { from: number; to: number }[] = [];
-  /** Of the world's time, what it was suspended for, until now, and since when it is. */
+  /** How long it has been suspended so far, in the world's time, and since when it is. */
   #suspendedMs = 0;
   #suspendedAt: number | undefined;
-  /** When it was resumed last, in its own time. */
+  /** The time of its last resume, in its own time. */
   resumedAt = -Infinity;
 
   constructor(world: WorldTime, pace: Pace) {
@@ -50,7 +50,7 @@ export class ProcessClock implements Clock {
 
   readonly sinceBoot?: () => number;
 
-  /** Its milliseconds in one of the world's. */
+  /** Its milliseconds per millisecond of the world. */
   get rate(): number {
     return this.#pace.rate;
   }
@@ -63,7 +63,7 @@ export class ProcessClock implements Clock {
     return this.#state === "running";
   }
 
-  /** Whether it is suspended, or was so just now, after the runtime had looked for it: its next look notices it. */
+  /** Whether it is suspended, or was so just now, so that the runtime notices it only at its next check. */
   get mayNotKnowOfSuspension(): boolean {
     return this.isSuspended || this.now() - this.resumedAt < UNNOTICED_MS;
   }
@@ -119,17 +119,17 @@ export class ProcessClock implements Clock {
     return new PlainTimer(this, callback);
   }
 
-  /** After what comes over the network at this moment, which includes what came while the process was frozen. */
+  /** Runs after all network events of this moment, including those that came while the process was frozen. */
   afterIo(callback: () => void): void {
     this.#world.after(0, () => this.#happen({ from: "timer", run: callback }));
   }
 
-  /** Something comes over the network: a reply, a hint, the end of a connection. */
+  /** Delivers a network event: a reply, a wake-up, or the end of a connection. */
   arrive(run: () => void): void {
     this.#happen({ from: "network", run });
   }
 
-  /** It is stopped for so long from now on, in the middle of what it does. */
+  /** Stops the process for this long from now on, in the middle of a step. */
   stopsFor(ms: number): void {
     const from = this.now();
     this.#frozen.push({ from, to: from + ms * this.#pace.rate });
@@ -141,7 +141,7 @@ export class ProcessClock implements Clock {
     this.#frozen.push({ from: this.now(), to: Infinity });
   }
 
-  /** The machine under it is suspended: as it sees it, no time passes. */
+  /** Suspends its machine. The process sees no time pass. */
   suspend(): void {
     if (this.#state !== "running") return;
     this.#state = "suspended";
@@ -149,9 +149,9 @@ export class ProcessClock implements Clock {
   }
 
   /**
-   * What was missed happens now: the timers, and what came over the network, whichever the event loop has first.
+   * Ends a freeze or a suspension, and runs the missed timers and network events.
    *
-   * @param first which that is
+   * @param first which of the two the event loop runs first
    */
   thaw(first: Event["from"]): void {
     if (this.#state !== "frozen" && this.#state !== "suspended") return;
@@ -168,7 +168,7 @@ export class ProcessClock implements Clock {
     const [early, late] = [true, false].map((isFirst) =>
       missed.filter(({ from }) => (from === first) === isFirst),
     );
-    // Each in a turn of its own, all at this moment, and before anything that is set from now on.
+    // Each event has its own turn, all at this moment, and before any new timer.
     for (const event of [...(early ?? []), ...(late ?? [])]) this.#world.after(0, () => this.#happen(event));
   }
 
@@ -177,7 +177,7 @@ export class ProcessClock implements Clock {
     this.#missed = [];
   }
 
-  /** For how long it was awake between the two times. */
+  /** Returns how long it was awake between the two times. */
   awakeMs(from: number, to: number): number {
     const frozenMs = this.#frozen.map((time) =>
       Math.max(Math.min(time.to, to) - Math.max(time.from, from), 0),

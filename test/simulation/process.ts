@@ -10,7 +10,7 @@ import { belongsToNobody } from "./contexts";
 import type { ProcessClock } from "./process-clock";
 import { requestIdOf } from "./truth";
 
-/** One process: the runtime's real code, with a time and a way to the server of its own. */
+/** One process with the runtime's real code, its own clock, and its own connection to the server. */
 export class SimulatedProcess {
   readonly number: number;
   readonly clock: ProcessClock;
@@ -47,14 +47,14 @@ export class SimulatedProcess {
     return new MultiLock({ locker: this.#locker, settings, site: undefined }, keys);
   }
 
-  /** Whether no lock is given any more. */
+  /** Whether the process grants no more locks. */
   get isClosed(): boolean {
     return this.#locker.queues.isClosed;
   }
 
   /**
-   * What `shutdown()` does: as long as a body is inside it serves as ever, for so long at most. Then it gives no lock any
-   * more, and takes what is held.
+   * Does what `shutdown()` does. The process serves callers while a body runs, at most for the patience. Then it grants no more
+   * locks, and revokes those that are held.
    */
   async close(patienceMs: number): Promise<void> {
     if (this.isClosing) return;
@@ -65,7 +65,7 @@ export class SimulatedProcess {
     await queues.settled();
   }
 
-  /** Whether anybody waits or holds. */
+  /** Whether any caller waits or holds. */
   get hasQueues(): boolean {
     return !this.#locker.queues.isEmpty;
   }
@@ -74,7 +74,7 @@ export class SimulatedProcess {
     return this.#locker.queues.releaseRetries.size > 0;
   }
 
-  /** Resolves when so much of its own time has passed, and it is awake. */
+  /** Resolves when this much of its own time has passed, and it is awake. */
   passes(ms: number): Promise<void> {
     return new Promise((resolve) => {
       this.clock.after(ms, resolve);

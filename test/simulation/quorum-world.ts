@@ -11,27 +11,27 @@ import { belongsToNobody, inContextOf } from "./contexts";
 import { but } from "./tampering";
 import { requestIdOf } from "./truth";
 
-/** What may befall masters, and the ways to them. */
+/** The faults of masters and of the network to them. */
 export interface QuorumWeather {
-  /** Of so many masters at a time, at most. */
+  /** The largest number of masters with faults at a time. */
   readonly ailing: number;
   readonly restarts: boolean;
   readonly stalls: boolean;
   readonly outages: boolean;
-  /** How likely a command, or its reply, is lost, carried out twice, or late. */
+  /** The probability that a command or its reply is lost, duplicated, or late. */
   readonly losses: number;
   /** Between one process and one master. */
   readonly partitions: boolean;
-  /** How far the masters' times of day are apart. */
+  /** The difference between the masters' wall clocks. */
   readonly skewMs: number;
 }
 
-/** What is broken on purpose, to see that it is found out. */
+/** Deliberate faults, which the simulation must find. */
 export interface QuorumFaults {
   readonly majority?: number;
-  /** Masters that lost their locks say that they started long ago. */
+  /** Masters that lost their locks report that they started long ago. */
   readonly forgetsRestarts?: boolean;
-  /** Tokens are drawn by a majority, and written to nobody. */
+  /** Tokens are drawn from a majority, and written to no master. */
   readonly raisesNoFence?: boolean;
 }
 
@@ -48,7 +48,7 @@ const LONGEST_LOCK_TIME_MS = 1_000;
 const TIMEOUT_MS = 1_000;
 const STORMY_FOR_MS = 8_000;
 
-/** A whole world from one seed: processes with the runtime's real code over a quorum of five masters, in virtual time. */
+/** Simulates a world from one seed: processes with the runtime's real code over a quorum of five masters, in virtual time. */
 export async function simulateQuorum(
   seed: number,
   weather: QuorumWeather,
@@ -164,7 +164,7 @@ class QuorumWorld {
     this.#inside.delete(lock);
   }
 
-  /** At every step: two who are sure to hold one key are the end of the world. */
+  /** Checks at every step that no two callers are sure of one key. A problem ends the world. */
   #check(): boolean {
     const sure = new Map<string, Lock>();
     for (const [lock, key] of this.#inside) {
@@ -177,7 +177,7 @@ class QuorumWorld {
     return this.#problems.length === 0;
   }
 
-  /** Nothing is left behind: in the masters by the end of the longest lock time, in the processes at once. */
+  /** Checks that nothing is left: in the masters after the longest lock time, in the processes immediately. */
   async #checkTheEnd(): Promise<void> {
     await this.#clock.advance(4 * LONGEST_LOCK_TIME_MS);
     for (const [index, server] of this.#servers.entries()) {
@@ -197,7 +197,7 @@ class QuorumWorld {
 
   // ---- weather ----------------------------------------------------------------------------------------
 
-  /** One master at a time ails, for a while; then it is another's turn. */
+  /** Plays faults on one master after the other. */
   async #trouble(n: number): Promise<void> {
     const random = this.#random;
     const { restarts, stalls, outages } = this.#weather;
@@ -210,7 +210,7 @@ class QuorumWorld {
     while (this.#isStormy && kinds.length > 0) {
       const [first = "stall", ...others] = kinds;
       const kind = random.oneOf(first, ...others);
-      // Those that ail at the same time are different ones.
+      // Faults at the same time hit different masters.
       const server = this.#servers[(n + random.below(2) * this.#weather.ailing) % MASTERS];
       const ms = random.below(kind === "restart" ? 100 : random.oneOf(100, 600, 2_000));
       this.#troubles += 1;
@@ -236,7 +236,7 @@ class QuorumWorld {
     }
   }
 
-  /** The way of one process to one master, on which commands and replies are lost, late and doubled. */
+  /** The network between one process and one master, which loses, delays, and duplicates commands and replies. */
   #way(server: Server, faults: QuorumFaults): Member {
     const way = {};
     this.#ways.push(way);
@@ -289,7 +289,7 @@ class QuorumWorld {
   }
 }
 
-/** A master in memory, which may stand still, be away, and lose everything. */
+/** A master in memory, which may stall, go down, and lose its data. */
 class Server {
   member: Member;
   startedAt = -Infinity;
@@ -300,7 +300,7 @@ class Server {
   #moves: Promise<void> = Promise.resolve();
   #moveOn = (): void => {};
 
-  /** @param aheadMs how far its time of day is ahead of the world's */
+  /** @param aheadMs how far its wall clock is ahead of the world's */
   constructor(world: VirtualClock, aheadMs: number) {
     this.#world = world;
     this.#clock = {
@@ -331,7 +331,7 @@ class Server {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Resolves when it carries out what has come. */
+  /** Resolves when the master executes an arrived command. */
   async receives(): Promise<void> {
     await this.#moves;
     if (this.#isDown) throw new Error("connect ECONNREFUSED");

@@ -1,8 +1,8 @@
 import test from "ava";
 import { simulateQuorum, type QuorumFaults, type QuorumWeather } from "./quorum-world";
 
-// Processes with the runtime's real code over a quorum of five masters, in virtual time. A seed that breaks something is
-// named in the failure, and breaks it again: SEED=123 npx ava test/simulation/quorum.test.ts
+// Processes with the runtime's real code over a quorum of five masters, in virtual time. A failure names its
+// seed, which repeats it: SEED=123 npx ava test/simulation/quorum.test.ts
 
 const { SEED, SEEDS = "1" } = process.env;
 
@@ -17,14 +17,14 @@ const CALM: QuorumWeather = {
 };
 
 const WEATHERS: Record<string, QuorumWeather> = {
-  calm: CALM,
-  "where two of five die and come back": { ...CALM, ailing: 2, outages: true },
-  "where two of five hang": { ...CALM, ailing: 2, stalls: true },
-  "where two of five are restarted empty": { ...CALM, ailing: 2, restarts: true },
-  "where three of five die, hang and come back": { ...CALM, ailing: 3, outages: true, stalls: true },
-  "where messages are lost, late and doubled": { ...CALM, losses: 0.05 },
-  "where processes and masters are partitioned": { ...CALM, partitions: true },
-  "where the masters' clocks are apart": {
+  "while nothing fails": CALM,
+  "while two of five masters die and come back": { ...CALM, ailing: 2, outages: true },
+  "while two of five masters hang": { ...CALM, ailing: 2, stalls: true },
+  "while two of five masters restart empty": { ...CALM, ailing: 2, restarts: true },
+  "while three of five masters die, hang, and come back": { ...CALM, ailing: 3, outages: true, stalls: true },
+  "while messages are lost, late, and duplicated": { ...CALM, losses: 0.05 },
+  "while processes and masters are partitioned": { ...CALM, partitions: true },
+  "while the masters' clocks differ": {
     ...CALM,
     skewMs: 20_000,
     partitions: true,
@@ -32,13 +32,13 @@ const WEATHERS: Record<string, QuorumWeather> = {
     ailing: 2,
     stalls: true,
   },
-  "where masters are restarted empty behind partitions": {
+  "while masters restart empty behind partitions": {
     ...CALM,
     ailing: 2,
     restarts: true,
     partitions: true,
   },
-  "where all of it happens": {
+  "while all of this happens": {
     ...CALM,
     ailing: 2,
     restarts: true,
@@ -54,7 +54,7 @@ function seedsOf(count: number): number[] {
 }
 
 for (const [name, weather] of Object.entries(WEATHERS)) {
-  test(`${name}: no two are sure to hold one lock, tokens rise, and nothing is left`, async (t) => {
+  test(`no two callers are sure of one lock, tokens rise, and nothing is left ${name}`, async (t) => {
     let [served, refused, troubles] = [0, 0, 0];
     for (const seed of seedsOf(Number(SEEDS))) {
       const outcome = await simulateQuorum(seed, weather);
@@ -76,18 +76,18 @@ async function problemsOf(weather: QuorumWeather, faults: QuorumFaults): Promise
   return "none";
 }
 
-const ALL_OF_IT = WEATHERS["where all of it happens"] ?? CALM;
+const ALL_OF_IT = WEATHERS["while all of this happens"] ?? CALM;
 
-test("a quorum that counts two of five for a majority is found out", async (t) => {
+test("the simulation finds a quorum that counts two of five masters as a majority", async (t) => {
   t.regex(await problemsOf(ALL_OF_IT, { majority: 2 }), /both sure to hold/);
 });
 
-test("a quorum that counts masters which have just lost their locks is found out", async (t) => {
-  const weather = WEATHERS["where masters are restarted empty behind partitions"] ?? CALM;
+test("the simulation finds a quorum that counts masters which have just lost their locks", async (t) => {
+  const weather = WEATHERS["while masters restart empty behind partitions"] ?? CALM;
   t.regex(await problemsOf(weather, { forgetsRestarts: true }), /both sure to hold/);
 });
 
-test("a quorum that writes a fencing token to no majority is found out", async (t) => {
-  const weather = WEATHERS["where the masters' clocks are apart"] ?? CALM;
+test("the simulation finds a quorum that writes its fencing tokens to no majority", async (t) => {
+  const weather = WEATHERS["while the masters' clocks differ"] ?? CALM;
   t.regex(await problemsOf(weather, { raisesNoFence: true }), /^token \d+/);
 });

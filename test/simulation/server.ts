@@ -16,15 +16,15 @@ import { isClosed, isReserved, isRevokedFrom, reservedFor } from "../../runtime/
 import type { Tamper } from "./tampering";
 import type { Truth } from "./truth";
 
-/** As much as any command needs: the server does not look at it. */
+/** Enough for any command. The server ignores it. */
 const TIMEOUT_MS = 1_000;
 
 /** The time of the world that the server is in. */
 export type WorldTime = Pick<Clock, "now" | "after" | "epochMicroseconds">;
 
 /**
- * The server of the world: the memory store, whose agreement with Redis is a test of its own. It may stand
- * still, lose everything, and have its clock set; all that it says is noted down as the truth.
+ * The server of the world. It is the memory store, which a separate test compares with Redis. It may stall, lose its data, and
+ * have its clock set. `Truth` records all its replies.
  */
 export class SimulatedServer {
   isDown = false;
@@ -35,13 +35,13 @@ export class SimulatedServer {
   readonly #listeners = new Set<(place: string) => void>();
   readonly #clock: Clock;
   #store: Store;
-  /** Those that were given while a command was carried out, and what the key held then. */
+  /** The wake-ups that were sent during a command, and what the key held then. */
   #hints: { readonly place: string; readonly seen: ReturnType<Store["peek"]> }[] = [];
   #jumpMs = 0;
-  /** What arrived while it stood still. */
+  /** The commands that arrived during a stall. */
   #backlog: (() => void)[] | undefined;
 
-  /** @param onCarriedOut called after each command that was carried out */
+  /** @param onCarriedOut called after each executed command */
   constructor(
     world: WorldTime,
     truthOf: (now: () => number) => Truth,
@@ -69,7 +69,7 @@ export class SimulatedServer {
       onWakeUp: (place) => {
         if (store !== this.#store || place === undefined) return;
         const key = this.#truth.keyOf(place);
-        // What the key holds at this very moment: whoever is told that there is room has nothing kept for it.
+        // Reads what the key holds now. A wake-up that only says that there is room comes without a reservation.
         if (key !== undefined) this.#hints.push({ place, seen: store.peek([key], TIMEOUT_MS) });
         for (const onHint of this.#listeners) onHint(place);
       },
@@ -81,7 +81,7 @@ export class SimulatedServer {
 
   // ---- what becomes of it -----------------------------------------------------------------------------
 
-  /** A command has come: it is carried out now, or when the server moves again. */
+  /** Executes an arrived command now, or after the stall. */
   receive(command: () => void): void {
     if (this.#backlog === undefined) command();
     else this.#backlog.push(command);
@@ -93,7 +93,7 @@ export class SimulatedServer {
     this.#world.after(ms, () => this.#workOff());
   }
 
-  /** Whatever ails it is over. */
+  /** Ends all faults of the server. */
   moveOn(): void {
     this.isDown = false;
     this.#workOff();
@@ -105,7 +105,7 @@ export class SimulatedServer {
     for (const command of backlog) this.#world.after(0, command);
   }
 
-  /** It ends, and is there again after `ms`, with nothing in it. */
+  /** Stops the server, and starts it again without data after `ms`. */
   restartEmpty(ms: number): void {
     if (this.isDown) return;
     this.isDown = true;
@@ -116,21 +116,21 @@ export class SimulatedServer {
     });
   }
 
-  /** Nothing is left of what was stored, and nobody is told. */
+  /** Deletes all data without notifying anyone. */
   loseEverything(): void {
     this.#store = this.#empty();
     this.#truth.forget();
   }
 
-  /** Somebody's hand deletes what holds the key. */
+  /** Deletes the hold of the key, as an operator may. */
   async delete(key: string): Promise<void> {
     this.#truth.looksAt(key);
     const [holder] = await this.#store.peek([key], TIMEOUT_MS);
     if (typeof holder !== "string") return;
-    // Of several who hold it, the first.
+    // The first one, if several hold the key.
     const { holds } = (await this.#store.inspect?.(key, TIMEOUT_MS)) ?? { holds: [] };
     const requestId = holds[0]?.value ?? holder;
-    // Unlike a deletion, this gives the next one its turn at once.
+    // Unlike a deletion, this serves the next waiter immediately.
     const reply = await this.#store.release({ key, requestId }, TIMEOUT_MS);
     const held = this.#truth
       .values(key)
@@ -139,10 +139,10 @@ export class SimulatedServer {
     await this.#noteReservations();
   }
 
-  /** Somebody revokes what holds the key. */
+  /** Revokes the holds of the key. */
   async revoke(key: string): Promise<void> {
     this.#truth.looksAt(key);
-    await this.#store.peek([key], TIMEOUT_MS); // As before each command, what has expired is gone.
+    await this.#store.peek([key], TIMEOUT_MS); // Removes what has expired, as each command does.
     for (const requestId of this.#truth.values(key)) {
       if (isReserved(requestId) || isClosed(requestId)) continue; // Nobody holds it.
       if (await this.#store.revoke?.({ key, requestId }, TIMEOUT_MS)) this.#truth.revoked(key, requestId);
@@ -150,7 +150,7 @@ export class SimulatedServer {
     await this.#noteReservations();
   }
 
-  /** Its clock is set. */
+  /** Sets the server's clock. */
   jump(ms: number): void {
     this.#jumpMs += ms;
     if (ms > 0) this.#truth.steppedForward(ms);
@@ -238,5 +238,5 @@ export class SimulatedServer {
   }
 }
 
-/** The memory store has no use for one. */
+/** The memory store does not use timers. */
 const NO_TIMER = { set: () => {}, clear: () => {} };

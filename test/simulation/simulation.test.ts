@@ -3,15 +3,15 @@ import { add, noCounts } from "./outcome";
 import { KINDS } from "./weather";
 import { simulate } from "./world";
 
-// Whole fleets of processes that run the runtime's real code, in virtual time and in weather of every kind.
-// What must hold is checked at every step. A seed that breaks it is named in the failure, and breaks it again:
+// Fleets of processes run the runtime's real code, in virtual time and in all kinds of weather. The invariants are checked at
+// every step. A failure names its seed, which repeats it:
 //   SEED=123 npx ava test/simulation/simulation.test.ts
-// `npm run simulate` tries any number of them.
+// `npm run simulate` runs any number of seeds.
 
 const { SEED, SEEDS = "250" } = process.env;
 
 for (const [kind, name] of KINDS.entries()) {
-  test(`in ${name} weather nobody is in beside another, overtaken, kept too long, not told, or left behind`, async (t) => {
+  test(`no caller overlaps, is overtaken, waits too long, misses a loss, or leaves anything in ${name} weather`, async (t) => {
     const seeds = Array.from({ length: Number(SEEDS) }, (_, seed) => seed).filter(
       (seed) => seed % KINDS.length === kind,
     );
@@ -27,7 +27,7 @@ for (const [kind, name] of KINDS.entries()) {
   });
 }
 
-test("a seed tells the same story each time", async (t) => {
+test("a seed has the same result each time", async (t) => {
   for (let seed = 0; seed < 3 * KINDS.length; seed += 1)
     t.deepEqual(await simulate(seed), await simulate(seed));
 });

@@ -1,9 +1,9 @@
 import type { Store } from "../../runtime/stores/port";
 
-/** Puts a fault of the test's own into a store. */
+/** Plants a fault of a test in a store. */
 export type Tamper = (store: Store) => Store;
 
-/** The store, but for what is given. */
+/** Returns the store with some of its methods replaced. */
 export function but(store: Store, faults: Partial<Store>): Store {
   return {
     acquire: (request, timeoutMs) => store.acquire(request, timeoutMs),

@@ -5,7 +5,7 @@ import { deferred } from "../support/deferred";
 
 const MINUTE_MS = 60_000;
 
-/** Moves the ends of places, which a queue has as minus the time on the server's clock. */
+/** Moves the end times of tickets, which a queue stores as negative times of the server's clock. */
 const MOVE_ENDS = `
 local function move_ends(queue, ms)
   for _, entry in ipairs(redis.call("ZRANGE", queue, 0, -1)) do
@@ -16,7 +16,7 @@ local function move_ends(queue, ms)
 end
 `;
 
-/** Moves the ends of those who share a key, which are times on the server's clock. */
+/** Moves the end times of shared holds, which are times of the server's clock. */
 const MOVE_HOLDS = `
 local function move_holds(holds, ms)
   local time = redis.call("TIME")
@@ -30,8 +30,7 @@ end
 `;
 
 /**
- * Moves everything that has a time by ARGV[1] milliseconds into the past: as if so much time had gone by. What
- * is over by then is gone, as it would be.
+ * Moves all times by ARGV[1] milliseconds into the past, as if this much time had passed. Removes what has expired by then.
  */
 const PASS = `${MOVE_ENDS}${MOVE_HOLDS}
 local ms = tonumber(ARGV[1])
@@ -51,8 +50,7 @@ end
 `;
 
 /**
- * Does to the queues what a clock does that is set forward by ARGV[1] milliseconds: what was written by it ends so much
- * sooner.
+ * Changes the queues as a clock does that is set forward by ARGV[1] milliseconds. What was written by that clock ends sooner.
  */
 const STEP_CLOCK = `${MOVE_ENDS}
 local ms = tonumber(ARGV[1])
@@ -64,10 +62,10 @@ for _, key in ipairs(redis.call("KEYS", ARGV[2])) do
 end
 `;
 
-/** The Redis store of one process, with an ear on its inbox. */
+/** The Redis store of one process, with a listener for its inbox. */
 export interface TimedProcess {
   readonly store: Store;
-  /** What its inbox has heard since the last look. */
+  /** Returns the wake-ups that its inbox got since the last call. */
   heard(): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -78,8 +76,8 @@ export async function passInRedis(client: Redis, pattern: string, ms: number): P
 }
 
 /**
- * Returns a client whose commands take no time on the server's clock: each of them adds a minute to everything that has a
- * time, in one transaction. Nothing expires unless a minute of real time passes between two commands.
+ * Returns a client whose commands take no time on the server's clock. Each command adds a minute to all times, in the same
+ * transaction. Nothing expires unless a minute of real time passes between two commands.
  */
 export function withoutTime(client: Redis, pattern: string): Redis {
   const call = async (command: string, ...args: (string | number)[]): Promise<unknown> => {
@@ -92,7 +90,7 @@ export function withoutTime(client: Redis, pattern: string): Redis {
   return Object.create(client, { call: { value: call } }) as Redis;
 }
 
-/** Steps the clock by which the places in the queues that match end. */
+/** Steps the clock by which the tickets in the matching queues end. */
 export async function stepClockInRedis(client: Redis, pattern: string, ms: number): Promise<void> {
   await client.eval(STEP_CLOCK, 0, ms, pattern);
 }
@@ -103,7 +101,7 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
   const open = deferred();
   const hints: string[] = [];
   let marker: { readonly id: string; readonly reached: () => void } | undefined;
-  const deafen = store.listen({
+  const unsubscribe = store.listen({
     onWakeUp(place) {
       if (place === undefined) open.resolve();
       else if (place === marker?.id) marker.reached();
@@ -112,7 +110,7 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
     onReconnect() {},
     onWarning() {},
   });
-  // The inbox opens when somebody first waits.
+  // The inbox opens at the first wait.
   const id = Buffer.from(opener).toString("hex");
   const [key, place, requestId] = [`LOCK_${opener}`, id.padStart(32, "0"), id.padStart(32, "1")];
   await store.enqueue({ key, ticket: place, requestId, lockTimeMs: 1_000, fencing: false }, 30_000);
@@ -124,7 +122,7 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
   return {
     store,
     async heard() {
-      // What was published before this is heard before it.
+      // Messages that were published before the marker arrive before it.
       const reached = deferred();
       marker = { id: `marker ${(looks += 1)}`, reached: reached.resolve };
       await client.publish(inbox, marker.id);
@@ -132,7 +130,7 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
       return hints.splice(0);
     },
     async close() {
-      deafen();
+      unsubscribe();
       await store.close();
     },
   };

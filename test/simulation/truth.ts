@@ -7,10 +7,10 @@ import type {
 } from "../../runtime/stores/port";
 import { closedAfter, isReserved, reservedFor } from "../../runtime/stores/value";
 
-/** What a key holds by the server's own words, and who has a place in its queue, in order. */
+/** What a key holds by the server's own replies, and the tickets in its queue, in order. */
 interface KeyTruth {
   held: { readonly value: string; expiresAt: number } | undefined;
-  /** Those who hold it together, by the commands that took it. */
+  /** The shared holds, by the request IDs of their commands. */
   readonly shares: Map<string, Share>;
   readonly places: Map<string, { readonly permits: number; readonly since: number }>;
   lastToken: number;
@@ -20,22 +20,22 @@ interface KeyTruth {
 
 interface Share {
   readonly permits: number;
-  /** How many of them it has. */
+  /** How many of the permits it has. */
   count: number;
   expiresAt: number;
 }
 
-/** What a process may let in its callers on, one after the other. */
+/** A grant on which a process may let in its callers, one after the other. */
 export interface Grant {
   /** When the first section began on it. */
   since: number | undefined;
-  /** In which life of the key the server said so last. */
+  /** The life of the key in which the server last confirmed it. */
   life: number;
-  /** Until when the key is its own, by the longest that the server has said. */
+  /** The latest time until which the server has granted the key. */
   until: number;
   /** How many sections have run on it. */
   sections: number;
-  /** The command came twice, and the key was free again by then: then no reply proves that it was held all the time. */
+  /** Whether the command took the key twice. Then no reply proves that the key was held all the time. */
   isTakenAgain: boolean;
 }
 
@@ -51,20 +51,20 @@ export function processOf(requestId: string): number {
 }
 
 /**
- * What the server has said and done, noted down from the outside. A process may be sure of a key only as long
- * as this says so too, whoever else asks for it or does not.
+ * Records from the outside what the server has replied and done. A process may be sure of a key only as long as this record
+ * agrees.
  */
 export class Truth {
   readonly #now: () => number;
   readonly #report: (problem: string) => void;
-  /** Whether places end only when they are served: then the order of the queue is kept to the letter. */
+  /** Whether tickets end only when they are served. Then the queue must keep its exact order. */
   readonly #isCalm: boolean;
   readonly #keys = new Map<string, KeyTruth>();
   readonly #gone = new Set<string>();
   readonly #grants = new Map<string, Grant>();
   readonly #overstaying = new Set<string>();
   readonly #revoked = new Set<string>();
-  /** Which key each of those who wait, or waited, is for. */
+  /** The key of each ticket, including past ones. */
   readonly #waitFor = new Map<string, string>();
 
   /** @param now the time on the server's clock */
@@ -76,7 +76,7 @@ export class Truth {
 
   // ---- what is so -------------------------------------------------------------------------------------
 
-  /** For how long the server has the key for that holder, if nobody prolongs it. */
+  /** Returns how long the server keeps the key for the holder without a renewal. */
   leftMs(key: string, requestId: string): number {
     const truth = this.#of(key);
     const held = this.#held(truth);
@@ -84,19 +84,19 @@ export class Truth {
     return until === undefined ? 0 : until - this.#now();
   }
 
-  /** What the key holds; of several who hold it together, the first. */
+  /** Returns what the key holds, or the first of several shared holds. */
   value(key: string): string | undefined {
     return this.values(key)[0];
   }
 
-  /** Who holds the key, or for whom it is kept. */
+  /** Returns the holders of the key, or its reservation. */
   values(key: string): string[] {
     const truth = this.#of(key);
     const held = this.#held(truth);
     return held === undefined ? [...this.#shares(truth).keys()] : [held.value];
   }
 
-  /** The first who waits, where there is room for it beside those who hold the key together. */
+  /** Returns the first waiter, if there is room for it beside the shared holds. */
   firstWithRoom(key: string): string | undefined {
     const truth = this.#of(key);
     const shares = this.#shares(truth);
@@ -106,13 +106,13 @@ export class Truth {
     return shares.size > 0 && roomBeside(permits, [...shares.values()]) > 0 ? place : undefined;
   }
 
-  /** How many may be in by that shared hold. */
+  /** Returns how many callers may be inside on the shared hold. */
   capacityOf(key: string, requestId: string): number {
     const { permits, count } = this.#of(key).shares.get(requestId) ?? { permits: Infinity, count: 0 };
     return permits === Infinity ? Infinity : count;
   }
 
-  /** Since when the longest waits whom a reader that came then may not pass. It may pass other readers. */
+  /** Returns since when the first waiter waits that a reader of that time may not pass. It may pass other readers. */
   waitsSince(key: string, before: number): number {
     const waiting = [...this.#of(key).places.values()].filter(
       ({ since, permits }) => since < before && permits < Infinity,
@@ -120,45 +120,45 @@ export class Truth {
     return Math.min(...waiting.map(({ since }) => since));
   }
 
-  /** Whether the server has kept its word since it last gave that holder the key. */
+  /** Returns whether the server has kept its word since it last granted the holder the key. */
   hasKeptItsWord(key: string, requestId: string): boolean {
     const { life } = this.#of(key);
     return (this.#grants.get(requestId)?.life ?? life) === life;
   }
 
-  /** The life in which the key is. */
+  /** Returns the current life of the key. */
   lifeOf(key: string): number {
     return this.#of(key).life;
   }
 
-  /** Whether nobody has the key, nor is it kept for anybody. */
+  /** Returns whether the key is neither held nor reserved. */
   isFree(key: string): boolean {
     return this.value(key) === undefined;
   }
 
-  /** What was granted to that command. */
+  /** Returns the grant of the command. */
   grantTo(requestId: string): Grant | undefined {
     return this.#grants.get(requestId);
   }
 
-  /** Whether the time for which it was granted is over, whatever came of it before. */
+  /** Returns whether the granted time is over, whatever happened before. */
   isOver(requestId: string): boolean {
     return (this.#grants.get(requestId)?.until ?? Infinity) <= this.#now();
   }
 
-  /** Whether the server may keep it longer than its process knows. */
+  /** Returns whether the server may keep the hold for longer than its process knows. */
   isOverstaying(value: string): boolean {
     return this.#overstaying.has(value);
   }
 
-  /** The server looks at the key: what has expired is gone then, wherever its clock is set afterwards. */
+  /** The server reads the key. What has expired is gone then, even if its clock is set back afterwards. */
   looksAt(key: string): void {
     const truth = this.#of(key);
     if (truth.held !== undefined && this.#held(truth) === undefined) this.#free(truth);
     this.#writes(truth);
   }
 
-  /** The server removes those who hold the key together and whose time is over, wherever its clock is set afterwards. */
+  /** The server removes expired shared holds, even if its clock is set back afterwards. */
   #writes(truth: KeyTruth): void {
     const shares = this.#shares(truth);
     for (const requestId of truth.shares.keys()) if (!shares.has(requestId)) truth.shares.delete(requestId);
@@ -186,7 +186,7 @@ export class Truth {
     this.#writes(truth);
     if (permits > 1) truth.shares.set(requestId, { permits, count, expiresAt });
     truth.held = permits > 1 ? undefined : { value: requestId, expiresAt };
-    this.#revoked.delete(requestId); // The server has forgotten that, too, and the command came again.
+    this.#revoked.delete(requestId); // The server has forgotten the revocation, too, and the command came again.
     const before = this.#grants.get(requestId);
     if (before === undefined) {
       const { life } = truth;
@@ -227,13 +227,13 @@ export class Truth {
     truth.lastToken = token;
   }
 
-  /** It is renewed no more, and keeps the key until it is dropped. */
+  /** A revoked hold is no longer renewed, and keeps the key until its release. */
   revoked(key: string, requestId: string): void {
     this.#revoked.add(requestId);
     this.#writes(this.#of(key));
   }
 
-  /** @param cooldownMs for how long nobody may have it from now on */
+  /** @param cooldownMs how long no caller may acquire the key from now on */
   dropped(key: string, requestId: string, cooldownMs?: number): void {
     const truth = this.#of(key);
     if (truth.shares.delete(requestId)) this.#writes(truth);
@@ -249,22 +249,22 @@ export class Truth {
     this.#gone.delete(ticket);
   }
 
-  /** For which key the one who stands there waits. */
+  /** Returns the key of the ticket. */
   keyOf(place: string): string | undefined {
     return this.#waitFor.get(place);
   }
 
-  /** The queue keeps the key for the one who stands there. */
+  /** The queue reserves the key for the ticket. */
   reserved(place: string): void {
     const key = this.#waitFor.get(place);
-    if (key === undefined) return; // It was put there and served at once: the reply tells.
+    if (key === undefined) return; // It was enqueued and served at once, as the reply says.
     if (this.#gone.has(place)) this.#report(`${place} was offered ${key}, and has left`);
     const truth = this.#of(key);
     this.#serve(key, truth, place);
     truth.held = { value: reservedFor(place), expiresAt: this.#now() + CLAIM_LASTS_MS };
   }
 
-  /** No longer waits: it is to be offered nothing more. */
+  /** A waiter has left, and must be offered nothing more. */
   left(key: string, place: string): void {
     const truth = this.#of(key);
     this.#gone.add(place);
@@ -276,7 +276,7 @@ export class Truth {
     truth.held = undefined;
   }
 
-  /** A key goes to the first who waits for it, or, where nobody waits, to anybody. */
+  /** A key goes to its first waiter, or to any caller if nobody waits. */
   #serve(key: string, { places }: KeyTruth, place: string): void {
     const [first] = places.keys();
     if (this.#isCalm && first !== undefined && first !== place)
@@ -286,7 +286,7 @@ export class Truth {
 
   // ---- how the server breaks its word -----------------------------------------------------------------
 
-  /** It loses everything, but nobody else forgets: tokens must rise all the same. */
+  /** The server loses its data. Fencing tokens must still rise. */
   forget(): void {
     for (const truth of this.#keys.values()) {
       truth.life += 1;
@@ -296,19 +296,19 @@ export class Truth {
     }
   }
 
-  /** It loses what one key holds, by somebody's hand. */
+  /** The server loses what one key holds, because an operator deletes it. */
   deleted(key: string, requestId: string): void {
     this.dropped(key, requestId);
     this.#of(key).life += 1;
   }
 
-  /** Its clock steps forward: what it has given ends before its time. */
+  /** The server's clock steps forward, so its grants end too early. */
   steppedForward(ms: number): void {
     for (const truth of this.#keys.values()) truth.life += 1;
     for (const grant of this.#grants.values()) grant.until += ms;
   }
 
-  /** Its clock steps back: what it has given ends later than anybody thinks. */
+  /** The server's clock steps back, so its grants end later than processes expect. */
   steppedBack(): void {
     for (const { held, shares } of this.#keys.values()) {
       if (held !== undefined) this.#overstaying.add(held.value);
@@ -320,7 +320,7 @@ export class Truth {
     return truth.held !== undefined && this.#now() < truth.held.expiresAt ? truth.held : undefined;
   }
 
-  /** Those who hold it together, and whose time is not over. */
+  /** Returns the shared holds that have not expired. */
   #shares({ shares }: KeyTruth): KeyTruth["shares"] {
     if (shares.size === 0) return shares;
     return new Map([...shares].filter(([, { expiresAt }]) => this.#now() < expiresAt));
@@ -336,14 +336,14 @@ export class Truth {
   }
 }
 
-/** The server gives its word. Where it has given it for longer in another life, it is that word which it has to keep. */
+/** The server grants the key until a time. It must keep a longer grant from another life instead. */
 function promise(grant: Grant, { life }: KeyTruth, until: number): void {
   if (until < grant.until) return;
   grant.life = life;
   grant.until = until;
 }
 
-/** How many more may come in beside those: readers beside readers alone, others up to the smallest number of permits. */
+/** Returns how many more may enter: readers only beside readers, others up to the smallest number of permits. */
 function roomBeside(permits: number, others: readonly Share[]): number {
   const isReader = permits === Infinity;
   if (isReader || others.some((other) => other.permits === Infinity)) {
@@ -353,8 +353,8 @@ function roomBeside(permits: number, others: readonly Share[]): number {
   return most - others.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** What a key holds, as a problem tells it. */
-export function told(value: string | undefined): string {
+/** Describes what a key holds, for the text of a problem. */
+export function describeHolder(value: string | undefined): string {
   if (value === undefined) return "nobody has it";
   return isReserved(value) ? "it is kept for one who waits" : `${value} has it`;
 }

@@ -1,51 +1,51 @@
 import type { SeededRandom } from "../support/seeded-random";
 
-/** How bad a world is. Probabilities, milliseconds, and how often something happens at most. */
+/** The faults of a world, as probabilities, milliseconds, and maximum counts. */
 export interface Weather {
   readonly name: string;
   readonly latencyMs: number;
   /** Whether a later command, or reply, may come before an earlier one. */
   readonly overtaking: boolean;
-  /** Of a command, never to arrive; of a reply; and of a command, to be refused. */
+  /** The probabilities that a command is lost, that a reply is lost, and that a command is refused. */
   readonly lost: number;
   readonly replyLost: number;
   readonly refused: number;
   readonly hintLost: number;
-  /** Of a command, to be carried out a round trip later: NOSCRIPT, MOVED, ASK, TRYAGAIN. */
+  /** The probability that a command runs a round trip later: NOSCRIPT, MOVED, ASK, TRYAGAIN. */
   readonly detours: number;
-  /** Of a command, to be carried out twice, the second time at any time. */
+  /** The probability that a command runs twice, the second time at any time. */
   readonly duplicated: number;
-  /** Of a reply, to be read together with the next one. */
+  /** The probability that a reply is read together with the next one. */
   readonly readTogether: number;
-  /** Over how many connections a process sends. Between two there is no order. */
+  /** The number of connections of a process. Commands on different connections have no order. */
   readonly connections: number;
   /** How often the connection of a process breaks. */
   readonly breaks: number;
-  /** Of a process, to fall silent for ever, and to close in good order; another takes its place later. */
+  /** The probabilities that a process crashes, and that it shuts down. Another one replaces it later. */
   readonly crash: number;
   readonly close: number;
-  /** How often a process stands still. */
+  /** How often a process freezes. */
   readonly freezes: number;
   /** How often its machine is suspended. */
   readonly suspensions: number;
-  /** How often the server loses everything, and stands still. */
+  /** How often the server loses its data, and how often it stalls. */
   readonly restarts: number;
   readonly stalls: number;
-  /** How often somebody deletes a key by hand. */
+  /** How often an operator deletes a key. */
   readonly deletions: number;
-  /** How often somebody revokes what holds a key. */
+  /** How often an operator revokes the holds of a key. */
   readonly revocations: number;
   /** Which way the server's clock may be set. */
   readonly jumps: "none" | "forward" | "backward" | "both";
-  /** Of a caller, to go away while it waits. */
+  /** The probability that a caller gives up while it waits. */
   readonly abort: number;
-  /** Of something that a caller does, that something else happens in the same tick. */
+  /** The probability that something else happens in the same tick as an action of a caller. */
   readonly sameTick: number;
-  /** When everything bad is over: what was ill must heal then. */
+  /** When all faults end. The world must recover then. */
   readonly clearsAfterMs: number;
 }
 
-/** What everybody in the world may rely on, and how they are measured by it. */
+/** The weather without faults, in which the strictest limits apply. */
 const CALM: Weather = {
   name: "calm",
   latencyMs: 3,
@@ -134,7 +134,7 @@ const FORGETFUL: Weather = {
   crash: 0.2,
   restarts: 3,
   stalls: 1,
-  jumps: "forward", // Backward, beside the loss of the last token, no server could keep tokens rising.
+  jumps: "forward", // After a step back and the loss of the last token, no server could keep tokens rising.
 };
 
 /** Nothing is lost, and nothing comes in the order in which it was sent. */
@@ -152,7 +152,7 @@ const DISORDERLY: Weather = {
   jumps: "backward",
 };
 
-/** What was sent once is carried out twice. */
+/** Commands that were sent once run twice. */
 const REPEATING: Weather = {
   ...BAD,
   name: "repeating",
@@ -166,7 +166,7 @@ const REPEATING: Weather = {
   abort: 0.2,
 };
 
-/** Machines are suspended, and somebody deletes keys, or revokes their holds. */
+/** Machines are suspended, and operators delete keys or revoke their holds. */
 const SLEEPY: Weather = {
   ...BAD,
   name: "sleepy",
@@ -181,7 +181,7 @@ const SLEEPY: Weather = {
 
 const WEATHERS = [CALM, LOSSY, STORMY, FREEZING, BREAKING, FORGETFUL, DISORDERLY, REPEATING, SLEEPY] as const;
 
-/** Worlds with each kind of trouble, or without it: where none hides what another brings to light. */
+/** Returns weather with a random choice of faults, so that no fault always hides what another reveals. */
 function changeable(random: SeededRandom): Weather {
   const some = <T>(value: T, none: T): T => (random.happens(0.5) ? value : none);
   const restarts = some(2, 0);
@@ -213,14 +213,14 @@ function changeable(random: SeededRandom): Weather {
   };
 }
 
-/** How many kinds of weather there are, over which the seeds are dealt out in turn. */
+/** The kinds of weather. The seeds use them in turn. */
 export const KINDS = [...WEATHERS.map(({ name }) => name), "changeable"];
 
 export function weatherOf(seed: number, random: SeededRandom): Weather {
   return WEATHERS[seed % KINDS.length] ?? changeable(random);
 }
 
-/** The same world, when everything bad is over. */
+/** Returns the weather after the end of all faults. */
 export function cleared(weather: Weather): Weather {
   return { ...CALM, name: weather.name };
 }

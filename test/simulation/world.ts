@@ -19,22 +19,22 @@ import { KINDS, weatherOf, type Weather } from "./weather";
 
 const LONGEST_LOCK_TIME_MS = 10_000;
 const LONGEST_SUSPENSION_MS = 25_000;
-/** A few commands. */
+/** The time of a few commands. */
 const CALM_IDLE_MS = 25;
-/** A command that was lost before the weather cleared, a pause, and another. */
+/** The time of a command that was lost before the weather cleared, a pause, and another command. */
 const HEALED_IDLE_MS = 2_500;
-/** The same where a machine is resumed: who sleeps behind a hold that nobody renews may sleep out its lock time. */
+/** The same after a resume. A waiter behind a hold that is not renewed may sleep for its whole lock time. */
 const RESUMED_IDLE_MS = 7_000;
 
 /**
- * One world, from its beginning to its end: all of it, and all that happens in it, follows from the seed.
- * Processes, callers and troubles come at random; `Invariants` looks at every step.
+ * Simulates one world from its beginning to its end. Everything in it follows from the seed. Processes, callers, and faults come
+ * at random, and `Invariants` checks every step.
  */
 export function simulate(seed: number, tamper: Tamper = (store) => store): Promise<Outcome> {
   return new World(seed, tamper).run();
 }
 
-/** A call that is for one key, and for a lock that may be entered again. */
+/** The key of a call with a reentrant lock. */
 interface Wanted {
   readonly key: string;
 }
@@ -53,25 +53,25 @@ class World {
   readonly #callers = new Set<Caller>();
   readonly #keys: readonly string[];
   readonly #lockTimes: LockTimes;
-  /** How many of those who call want several keys together. */
+  /** The share of calls that want several keys. */
   readonly #forSeveral: number;
-  /** Those of them who wait. */
+  /** The multi-key calls that wait. */
   readonly #partly = new Map<MultiLock, SimulatedProcess>();
-  /** In some worlds some do not wait for the end of their release. */
+  /** In some worlds some callers do not wait for the end of their release. */
   readonly #hasOpenReleases: boolean;
-  /** In some worlds most locks may be entered again, their bodies ask for other keys, and so do all who lose their locks. */
+  /** In some worlds most locks are reentrant, and bodies and abort listeners ask for other keys. */
   readonly #isNesting: boolean;
   readonly #sharing: "none" | "readers" | "permits" | "all";
-  /** In many a world all callers want the same: then a lock is handed on inside a process again and again. */
+  /** In many worlds all callers use the same options, so locks are handed off again and again. */
   readonly #sameForAll: LockOptions | undefined;
-  /** Most sections are shorter than this: many then run on one grant, or few. */
+  /** Most sections are shorter than this. It decides whether many or few of them run on one grant. */
   readonly #briefMs: number;
   readonly #weather: Weather;
   #sectionsMs = 0;
-  /** How many more may come in the same tick as others, or when a lock is lost. */
+  /** How many more calls may come in the same tick as others, or when a lock is lost. */
   #extraCalls = 20;
   #calls = 0;
-  /** Calls that are still to come, or under way. */
+  /** The number of calls that have not ended. */
   #underWay = 0;
 
   constructor(seed: number, tamper: Tamper) {
@@ -125,7 +125,7 @@ class World {
     );
   }
 
-  /** Also between the events of one tick. Where machines are suspended, looking too often would notice it for them. */
+  /** Checks beliefs between the events of one tick, too. Frequent checks would make the runtime notice suspensions too soon. */
   #looks(): void {
     if (this.#weather.suspensions === 0 || this.#random.happens(0.1)) this.#invariants.checkBeliefs();
   }
@@ -149,7 +149,7 @@ class World {
     await this.#steps(this.#weather.clearsAfterMs);
     this.#machines.clear();
     this.#invariants.healed();
-    // Enough for every section that there was, and for all that was left behind to expire.
+    // Enough time for every section to run, and for all leftovers to expire.
     await this.#steps(60_000 + calls * (3_000 + 3_000));
     const { problems } = this.#invariants;
     if (problems.length === 0) {
@@ -165,7 +165,7 @@ class World {
   async #steps(ms: number): Promise<void> {
     await this.#clock.advanceWhile(async () => {
       this.#invariants.check();
-      // Who is looked at may notice that it was suspended: what comes of it happens before time goes on.
+      // The check may make a process notice its suspension. The effects of that happen before time goes on.
       if (this.#weather.suspensions > 0) await allPromiseJobs();
       return this.#underWay > 0 && this.#invariants.problems.length === 0;
     }, ms);
@@ -173,7 +173,7 @@ class World {
 
   // ---- callers ----------------------------------------------------------------------------------------
 
-  /** @param wanted by an abort listener, which is in a context of its own; by default the call comes from outside */
+  /** @param wanted the call of an abort listener, which has its own context. By default the call comes from outside. */
   async #call(from = this.#machines.any(), wanted?: Wanted): Promise<void> {
     if (from === undefined) {
       this.#underWay -= 1;
@@ -209,7 +209,7 @@ class World {
       return;
     }
     if (caller.state === "gone") return void lock.release().catch(() => {});
-    if (this.#isTakenAtTheDoor(caller)) {
+    if (this.#isLostBeforeBody(caller)) {
       lock.release().catch(() => {});
       return this.#disappear(caller);
     }
@@ -217,13 +217,13 @@ class World {
     await this.#hold(call, caller);
   }
 
-  /** Somebody wants several keys together. */
+  /** Makes a multi-key call. */
   async #callForAll(process: SimulatedProcess): Promise<void> {
     const random = this.#random;
     const [retryTimes, waitMs] = this.#chooseWait();
     const { fencing: _, lockAtLeast: __, holdAtMost: ___, ...how } = this.#chooseHow();
     const wait = { retryTimes, waitTime: `${waitMs}ms` } as const;
-    // What is not renewed may be over before the last is had.
+    // A key that is not renewed may expire before the last one is acquired.
     const watchdog = this.#isCalm || how.watchdog === true;
     const options: LockOptions = { ...how, ...wait, watchdog, autoUnlock: true, reentrant: false };
     const locks = process.locks(
@@ -272,7 +272,7 @@ class World {
     }
   }
 
-  /** Whether it did until now: its process may have died. */
+  /** Returns whether the call was still waiting. Its process may have died. */
   #waitsNoMore(locks: MultiLock): boolean {
     this.#invariants.waitsNoMore(locks);
     const didWait = this.#partly.delete(locks);
@@ -298,12 +298,12 @@ class World {
     this.#forget(caller);
   }
 
-  /** Given back by somebody else, between the grant and the first step of the body. */
-  #isTakenAtTheDoor({ lock, process }: Caller): boolean {
+  /** Returns whether something else released the lock between the grant and the body. */
+  #isLostBeforeBody({ lock, process }: Caller): boolean {
     return lock.remaining() === 0 && (process.isClosed || lock.storeValue === undefined);
   }
 
-  /** Something else that happens in the process before anything that was just begun goes on. */
+  /** Makes something else happen in the process before the current action continues. */
   #sameTick(process: SimulatedProcess): void {
     const random = this.#random;
     const { sameTick, close } = this.#weather;
@@ -407,7 +407,7 @@ class World {
     return { ...sharing, ...limit, lockTime, watchdog, fencing, autoUnlock, release, reentrant, lockAtLeast };
   }
 
-  /** In some worlds all locks are held alone; in others many read and few write, or so many are inside at once. */
+  /** In some worlds all locks are exclusive. In others many callers read and few write, or they use permits. */
   #chooseSharing(): LockOptions {
     const random = this.#random;
     switch (this.#sharing) {
@@ -425,7 +425,7 @@ class World {
   /** Resolves to whether the body failed. */
   async #work(call: Call, caller: Caller): Promise<boolean> {
     const { lock, process, watchesSignal } = caller;
-    // Before anything else can happen: the judge looks at the signal too, and whoever reads it first gives it its context.
+    // Reads the signal before anything else, because the first read decides its context, and the judge reads it, too.
     const { signal } = watchesSignal ? lock : {};
     const random = this.#random;
     const mayTryAnother = caller.hasFrame && !caller.isInside && !this.#isCalm;
@@ -455,7 +455,7 @@ class World {
     return bodyFails;
   }
 
-  /** Inside a body, another key is tried. Nobody waits for it, so that no circle of waiters closes. */
+  /** Tries another key inside a body. It does not wait, so that no deadlock is possible. */
   async #tryAnother(call: Call, { key, process }: Caller): Promise<void> {
     const other = this.#anyKeyBut(key);
     if (other === undefined) return;
@@ -468,7 +468,7 @@ class World {
     this.#callers.add(caller);
     this.#underWay += 1;
     const isHeld = await caller.lock.acquire().catch(() => false);
-    if (isHeld && !this.#isTakenAtTheDoor(caller) && caller.state === "waiting") {
+    if (isHeld && !this.#isLostBeforeBody(caller) && caller.state === "waiting") {
       this.#counts.served += 1;
       await this.#hold(call, caller);
     } else {
@@ -477,7 +477,7 @@ class World {
     }
   }
 
-  /** What an abort listener may do: it asks for another key, which others may hold with bodies that may be entered again. */
+  /** Acts as an abort listener may: it asks for another key, which other callers may hold with reentrant bodies. */
   #cleanUp({ key, process, isInside }: Caller): void {
     const beside = [...this.#callers].find(
       (one) =>
@@ -500,9 +500,9 @@ class World {
     return first === undefined ? undefined : this.#random.oneOf(first, ...others);
   }
 
-  /** A body inside the body, on terms of its own. */
+  /** Runs a body inside the body, with its own options. */
   async #enterAgain({ key, process, lock: outer }: Caller, ms: number): Promise<void> {
-    // On terms of its own, but for whom it lets in beside it.
+    // Its own options, except the mode and the permits.
     const { mode: _, permits: __, ...how } = this.#chooseHow();
     const { permits } = outer;
     const fencing = how.fencing === true && permits === 1;
@@ -519,14 +519,14 @@ class World {
     try {
       if (!(await caller.lock.acquire())) throw new Error("it was not let in");
     } catch (error) {
-      // It may be refused where the key cannot be prolonged, or is not surely ours.
+      // The entry may fail if the key cannot be renewed, or is not surely ours.
       if (this.#isCalm || (wasSure && error instanceof LockWaitTimeoutError))
         this.#invariants.turnedAway(caller, error);
       else this.#invariants.disappeared(caller);
       return;
     }
     if (process.clock.isDead) return;
-    if (this.#isTakenAtTheDoor(caller)) return this.#invariants.disappeared(caller);
+    if (this.#isLostBeforeBody(caller)) return this.#invariants.disappeared(caller);
     this.#invariants.entered(caller);
     await this.#untilLost(caller, ms);
     this.#invariants.leaves(caller, false);
@@ -537,7 +537,7 @@ class World {
     this.#invariants.left(caller, trouble);
   }
 
-  /** Lets so much time pass, and less if the lock is lost and the body listens. Some that listen do not stop. */
+  /** Lets this much time pass, or less if the lock is lost and the body listens. Some bodies that listen do not stop. */
   #untilLost({ process, lock, watchesSignal }: Caller, ms: number): Promise<void> {
     return new Promise((resolve) => {
       process.clock.after(ms, resolve);
@@ -581,14 +581,14 @@ class World {
 
   // ---- the end ----------------------------------------------------------------------------------------
 
-  /** In calm weather nobody waits but for others' sections, and for a few commands between them. */
+  /** Checks that in calm weather callers wait only for the sections of others and for a few commands between them. */
   #checkSpeed(startedAt: number, spreadMs: number): void {
     const tookMs = this.#clock.now() - startedAt;
     const allowedMs = spreadMs + this.#sectionsMs + this.#counts.served * 8 * this.#weather.latencyMs + 20;
     if (tookMs > allowedMs) this.#invariants.report(`it took ${tookMs} ms, where ${allowedMs} ms are enough`);
   }
 
-  /** What was lost on the way is over with its lock time. */
+  /** Checks that nothing is left. Lost holds have expired with their lock times. */
   async #checkTheEnd(): Promise<void> {
     for (const key of this.#keys) {
       if (!(await this.#isForgotten(key))) this.#invariants.report(`${key} is not forgotten at the end`);
@@ -603,7 +603,7 @@ class World {
     if (pendingTimers > 0) this.#invariants.report(`${pendingTimers} timers are left at the end`);
   }
 
-  /** Whether nobody holds the key, and nobody has a place in its queue. */
+  /** Returns whether the key has no holder and no waiter. */
   async #isForgotten(key: string): Promise<boolean> {
     const [probe, next] = ["e", "f"].map((digit) => ({
       key,
@@ -618,5 +618,5 @@ class World {
   }
 }
 
-/** No lock is extended for less. */
+/** The shortest extension. */
 const LEAST_EXTENSION_MS = 100;

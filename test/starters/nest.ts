@@ -12,7 +12,7 @@ export class PayService {
 }
 `;
 
-/** @param js the ending of imports */
+/** @param js the extension in imports */
 function files(js: string): Files {
   return {
     "src/pay.service.ts": SERVICE,
@@ -83,7 +83,7 @@ function nest(version: string, js: string): Omit<Starter, "name"> {
 const NEST_11 = nest("11.0.24", "");
 const NEST_12 = nest("12.0.8", ".js");
 
-/** @param packages what the builder needs beside what the starter installs */
+/** @param packages the packages that the builder needs in addition to those of the starter */
 function builtBy(builder: string, packages: string): Partial<Starter> {
   return {
     install: `npm install {lockweave} ioredis@6.0.0 && npm install --save-dev ${packages}`,

@@ -24,7 +24,7 @@ export const NEXT: Starter = {
   check: '--output ".next/server/**/*.js"',
 };
 
-/** create-t3-app makes a Next.js application with tRPC. */
+/** create-t3-app creates a Next.js application with tRPC. */
 export const TRPC: Starter = {
   name: "trpc",
   create: "npx create-t3-app@7.40.0 app --CI --trpc --appRouter --noGit --noInstall",

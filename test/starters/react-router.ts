@@ -4,7 +4,7 @@ import type { Starter } from "./starters";
 export const REACT_ROUTER: Starter = {
   name: "react-router",
   byHand: "create-react-router downloads its template from GitHub",
-  // `configure()` belongs into the server's entry, which React Router shows only if the user asks for it.
+  // `configure()` belongs in the server's entry file, which React Router creates only on request.
   install: `npm install {lockweave} ioredis@6.0.0 && npx react-router reveal entry.server && echo 'import "./locks";' >> app/entry.server.tsx`,
   files: {
     "package.json": json({

@@ -10,7 +10,7 @@ import { STARTERS, type Starter } from "./starters";
 
 // npm run test:starters, or some of them: npm run test:starters -- vite nest-11
 //
-// Creates a project with each starter, and does what a new user of Lockweave does. With KEEP=1 the projects stay.
+// Creates a project with each starter, and does what a new user of Lockweave does. KEEP=1 keeps the projects.
 
 const REPOSITORY = join(__dirname, "../..");
 const CACHE = join(tmpdir(), "lockweave-starters");

@@ -4,14 +4,14 @@ import { delimiter } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import type { Writable } from "node:stream";
 
-/** Where commands run. */
+/** The directory and the programs with which commands run. */
 export interface Shell {
   readonly dir: string;
   /** Directories with programs, before those of the machine. */
   readonly path: readonly string[];
 }
 
-/** A command line, and what it printed. */
+/** A command line and its output. */
 export interface Output {
   readonly command: string;
   readonly code: number | null;
@@ -20,7 +20,7 @@ export interface Output {
 
 export interface Running {
   readonly output: Promise<Output>;
-  /** What it has printed so far. */
+  /** The output so far. */
   readonly text: string;
   readonly hasEnded: boolean;
   kill(): void;
@@ -75,7 +75,7 @@ function killGroup({ pid }: ChildProcess): void {
   }
 }
 
-/** Without what `npm run` adds for this repository, and with settings that keep tools from asking and from reporting. */
+/** The environment without the variables of `npm run`, and with settings that stop tools from prompting or reporting. */
 function environment(path: readonly string[]): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(
     ([name]) =>

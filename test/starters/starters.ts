@@ -12,7 +12,7 @@ import { TEST_RUNNERS } from "./test-runners";
 import { VITE } from "./vite";
 import { WORKSPACES } from "./workspaces";
 
-/** A project as its npm starter makes it, with one tagged function. */
+/** A project as its npm starter creates it, with one tagged function. */
 export interface Starter {
   readonly name: string;
   /**
@@ -25,13 +25,13 @@ export interface Starter {
   readonly tools?: readonly string[];
   /** Installs the packed Lockweave, and more if the project needs it. `{lockweave}` is the path of the tarball. */
   readonly install?: string;
-  /** What runs `lockweave`, if it is not `npx`. */
+  /** The command that runs `lockweave`, if it is not `npx`. */
   readonly runner?: string;
   /** The directory of the application, if it is not the project itself. `init`, `check`, and `start` run there. */
   readonly home?: string;
-  /** Files of the user: the tagged function, what calls it, and `configure()`. Their paths start at the project. */
+  /** Files of the user: the tagged function, its caller, and `configure()`. The paths are relative to the project. */
   readonly files: Files;
-  /** What the user changes in files that the starter wrote. */
+  /** The user's changes to files of the starter. */
   readonly edit?: Readonly<Record<string, (text: string) => string>>;
   /** The file with the tagged function. */
   readonly tagged: string;
@@ -39,7 +39,7 @@ export interface Starter {
   readonly start: {
     /** `{port}` is the port to listen to. The environment has `REDIS_URL`, `PORT`, and `GATE`. */
     readonly command: string;
-    /** The route that calls the tagged function with `{gate}`. Without it, the command does, with the `GATE` of the environment. */
+    /** The route that calls the tagged function with `{gate}`. Without it, the command calls it with the variable `GATE`. */
     readonly route?: string;
   };
   /** Its own unit tests. */

@@ -7,7 +7,7 @@ import { run, type Output, type Shell } from "./shell";
 import type { Files, Starter } from "./starters";
 import { assertOneWaits } from "./two-processes";
 
-/** What the runner has before it creates a project. */
+/** The package, the programs, and the Redis server that all trials share. */
 export interface Supplies {
   /** The packed package. */
   readonly lockweave: string;
@@ -28,7 +28,7 @@ interface Trial extends Supplies {
 
 export interface Step {
   readonly name: string;
-  /** Nothing that follows can run without it. */
+  /** Set if no later step can run without this one. */
   readonly isNeeded?: true;
   /** `undefined` if the starter has no such step. Throws an error if the step fails. */
   readonly run: (trial: Trial) => Promise<void> | undefined;
@@ -104,7 +104,7 @@ async function install({ starter, project, lockweave }: Trial): Promise<void> {
 async function initAgain({ home, starter }: Trial): Promise<void> {
   const again = await run(home, `${starter.runner ?? "npx"} lockweave init`);
   expectCode(again, 0);
-  if (!/To change\n +nothing\n/.test(again.text)) fail(again, "It changes something.");
+  if (!/To change\n +nothing\n/.test(again.text)) fail(again, "It changes files.");
 }
 
 function check({ starter, home }: Trial): Promise<void> | undefined {
@@ -118,7 +118,7 @@ async function checkWithoutFirstLock(home: Shell, command: string): Promise<void
   await succeeds(home, command);
 }
 
-/** The build has to fail, and to name the place of the wrong word. */
+/** The build must fail with an error at the position of the wrong name. */
 async function wrongTag({ starter, project }: Trial): Promise<void> {
   const { tagged } = starter;
   const text = starter.files[tagged] ?? SERVICE;

@@ -37,10 +37,10 @@ export async function assertOneWaits(shell: Shell, starter: Starter, redis: Redi
     await until(() => hasAnswered() || hasFailed(), TIMEOUT_MS);
     if (hasFailed()) throw new Error("A call failed.");
   } catch (error) {
-    const told = started.map(
+    const outputs = started.map(
       (one, nth) => `Process ${nth + 1} answered ${one.answer} and printed:\n${one.text}`,
     );
-    throw new Error([(error as Error).message, ...told].join("\n"), { cause: error });
+    throw new Error([(error as Error).message, ...outputs].join("\n"), { cause: error });
   } finally {
     gate.close();
     for (const one of started) await one.kill();
@@ -109,7 +109,7 @@ async function answers(url: string): Promise<boolean> {
   );
 }
 
-/** Each body asks the gate when it begins, and ends when the gate answers. */
+/** A server that each body calls when it begins. The body ends when the server responds. */
 class Gate {
   begun = 0;
   readonly #leave: (() => void)[] = [];

@@ -5,7 +5,7 @@ import { VirtualClock } from "../support/virtual-clock";
 const SECOND = 1_000;
 const NO_LEASE = Infinity;
 
-test("delays double up to seconds, and no two processes keep the same time", (t) => {
+test("delays double up to 3 seconds, with random jitter", (t) => {
   const longest = Array.from({ length: 12 }, (_, failures) => backoffMs(failures, NO_LEASE, 1));
   t.deepEqual(longest.slice(0, 4), [50, 100, 200, 400]);
   t.is(longest.at(-1), 3 * SECOND);
@@ -14,14 +14,14 @@ test("delays double up to seconds, and no two processes keep the same time", (t)
   }
 });
 
-test("no delay exceeds a third of the shortest time left of a held lease, nor needs to be under 50 ms", (t) => {
+test("a delay is at most a third of the shortest lease, but may be 50 ms", (t) => {
   for (const leaseMs of [9 * SECOND, 2 * SECOND, 300, 160]) {
     t.is(backoffMs(30, leaseMs, 1), Math.min(leaseMs / 3, 3 * SECOND));
   }
   for (const leaseMs of [150, 20, 0]) t.is(backoffMs(30, leaseMs, 1), 50);
 });
 
-test("thirty processes whose Redis is gone make far fewer than ten attempts a second", async (t) => {
+test("thirty processes without Redis make at most 20 attempts a second", async (t) => {
   const clock = new VirtualClock();
   let attempts = 0;
   for (let process = 0; process < 30; process += 1) {
@@ -38,7 +38,7 @@ test("thirty processes whose Redis is gone make far fewer than ten attempts a se
   t.true(attempts > 0 && attempts <= (30 * 50) / 1.5, String(attempts));
 });
 
-test("the longer a lease has left, the less often its process tries to connect", async (t) => {
+test("a process reconnects more often as its lease runs out", async (t) => {
   const clock = new VirtualClock();
   const endsAt = clock.now() + 20 * SECOND;
   const backoff = new Backoff(clock, () => endsAt - clock.now());
@@ -57,14 +57,14 @@ test("the longer a lease has left, the less often its process tries to connect",
   t.true(Math.max(...pausesMs) > SECOND);
 });
 
-test("a connection that breaks at once is no success, and one that has lasted begins anew", async (t) => {
+test("only a connection that lasted resets the delay", async (t) => {
   const clock = new VirtualClock();
   const backoff = new Backoff(clock, () => NO_LEASE);
   const delay = async (): Promise<number> => {
     const startedAt = clock.now();
     let ranAt: number | undefined;
     backoff.schedule(() => (ranAt = clock.now()));
-    backoff.schedule(() => t.fail("an attempt is due already"));
+    backoff.schedule(() => t.fail("only one attempt is scheduled at a time"));
     await clock.advanceWhile(() => ranAt === undefined, 10 * SECOND);
     return (ranAt ?? NaN) - startedAt;
   };
@@ -76,7 +76,7 @@ test("a connection that breaks at once is no success, and one that has lasted be
   backoff.connected();
   await clock.advance(3 * SECOND + 1);
   t.true((await delay()) <= 50);
-  backoff.schedule(() => t.fail("it was stopped"));
+  backoff.schedule(() => t.fail("stop() cancels the attempt"));
   backoff.stop();
   await clock.advance(10 * SECOND);
 });

@@ -2,7 +2,7 @@ import type { RedisClient } from "../../runtime/stores/redis/client";
 
 const SYNTAX_ERROR = "ERR syntax error";
 
-/** A client of a server before Redis 7, which knows no SET with both NX and GET, not even in a script. */
+/** A client that behaves as if the server is older than Redis 7 and rejects SET with both NX and GET. */
 export function beforeRedis7(client: RedisClient): { client: RedisClient; refusals: () => number } {
   let refusals = 0;
   const old: RedisClient = Object.create(client, {

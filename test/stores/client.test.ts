@@ -4,7 +4,7 @@ import { LockOptionError } from "../../runtime/errors";
 import { assertClient, type RedisClient } from "../../runtime/stores/redis/client";
 import { Database } from "../../runtime/stores/redis/database";
 
-test("a client is what has all that the store calls", (t) => {
+test("assertClient() accepts only objects with all methods that the store calls", (t) => {
   const client = new Redis({ lazyConnect: true });
   t.notThrows(() => assertClient(client));
   for (const method of ["call", "duplicate", "on", "off"] as const) {
@@ -16,7 +16,7 @@ test("a client is what has all that the store calls", (t) => {
   }
 });
 
-test("of what is no client, its kind and its names are said, and no values", (t) => {
+test("the error for an invalid client shows its type and property names, but no values", (t) => {
   for (const [value, got] of [
     [{ username: "a", password: "secret" }, "[ 'username', 'password' ]"],
     [["a"], "[ '0' ]"],
@@ -29,11 +29,11 @@ test("of what is no client, its kind and its names are said, and no values", (t)
   }
 });
 
-/** As the packages' own clients have them: test/matrix/clients.ts looks at those. */
-test("a client of another package is named, with what to do", (t) => {
+/** These methods imitate the clients of other packages. `test/matrix/clients.ts` checks the real ones. */
+test("the error names the package of a client that is not supported, and what to do", (t) => {
   const ioredis =
     /Lockweave speaks to the same server by ioredis, beside it: npm install ioredis, and give the URL/;
-  for (const [methods, name, cure] of [
+  for (const [methods, name, fix] of [
     [["sendCommand", "multi", "duplicate", "on", "off"], "node-redis (the package `redis`)", ioredis],
     [["customCommand", "exec", "close"], "Valkey GLIDE", ioredis],
     [
@@ -45,14 +45,14 @@ test("a client of another package is named, with what to do", (t) => {
     const client = Object.fromEntries(methods.map((method) => [method, () => {}]));
     const error = t.throws(() => assertClient(client as unknown as RedisClient, "stores.payments"), {
       instanceOf: LockOptionError,
-      message: cure,
+      message: fix,
     });
-    const said = `Expected \`stores.payments\` to be an ioredis client or a redis:// URL, got a client of ${name}. `;
-    t.true(error?.message.startsWith(said), error?.message);
+    const expected = `Expected \`stores.payments\` to be an ioredis client or a redis:// URL, got a client of ${name}. `;
+    t.true(error?.message.startsWith(expected), error?.message);
   }
 });
 
-test("nothing listens to a client any more whose database is not looked at", (t) => {
+test("close() removes the listeners that watch the client's database", (t) => {
   const client = new Redis({ lazyConnect: true, db: 3 });
   const listeners = (): number[] => ["connect", "error"].map((event) => client.listenerCount(event));
   const before = listeners();

@@ -7,20 +7,20 @@ import { isHeldBy } from "../../runtime/stores/value";
 import { VirtualClock } from "../support/virtual-clock";
 import { but, type Tamper } from "../simulation/tampering";
 
-// That the contract bites: for each way in which a store could lie, the promises that it breaks.
+// The contract must detect faulty stores: each fault here must make at least one test of the contract fail.
 
 /**
- * A promise to be hinted is broken when nothing is heard for so many turns of the event loop. Under virtual time no other promise
- * takes as many.
+ * A test of the contract that waits for a wake-up has failed after this many turns of the event loop. Under virtual time,
+ * no other test takes as many.
  */
-const HEARS_NOTHING_TURNS = 20_000;
+const TURNS_WITHOUT_WAKE_UP = 20_000;
 
 async function valueOf(store: Store, key: string, timeoutMs: number): Promise<string | undefined> {
   const [value] = await store.peek([key], timeoutMs);
   return value instanceof Error ? undefined : value;
 }
 
-/** The promises that a memory store with this fault breaks. */
+/** The titles of the contract's tests that a memory store with this fault fails. */
 async function broken(fault: Tamper): Promise<string[]> {
   const promises: { title: string; run: () => Promise<void> }[] = [];
   storeContract(
@@ -45,18 +45,18 @@ async function broken(fault: Tamper): Promise<string[]> {
       end.isReached = true;
     };
     void reach();
-    for (let turn = 0; turn < HEARS_NOTHING_TURNS && !end.isReached; turn += 1) await nextTurn();
+    for (let turn = 0; turn < TURNS_WITHOUT_WAKE_UP && !end.isReached; turn += 1) await nextTurn();
     if (end.outcome === never) titles.push(title);
   }
   return titles;
 }
 
-test.serial("a store that keeps the contract breaks no promise", async (t) => {
+test.serial("a correct store passes every test of the contract", async (t) => {
   t.deepEqual(await broken((store) => store), []);
 });
 
 const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }> = {
-  "renews what is revoked": {
+  "renews revoked holds": {
     fault: (store) =>
       but(store, {
         revoke: async ({ key, requestId }, timeoutMs) =>
@@ -64,14 +64,14 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /cannot be renewed/,
   },
-  "frees what is revoked": {
+  "frees the key of a revoked hold": {
     fault: (store) =>
       but(store, {
         revoke: async (request, timeoutMs) => (await store.release(request, timeoutMs)).released,
       }),
     breaks: /keeps the key until its holder releases it/,
   },
-  "revokes whatever a key holds": {
+  "revokes the hold of another request": {
     fault: (store) =>
       but(store, {
         async revoke({ key }, timeoutMs) {
@@ -81,7 +81,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /does not revoke the hold of another request/,
   },
-  "takes its own id, found again, for a grant": {
+  "reports a grant if acquire() runs twice": {
     fault: (store) =>
       but(store, {
         async acquire(request, timeoutMs) {
@@ -91,7 +91,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /acquire\(\) that runs twice/,
   },
-  "takes a reservation for a hold of the place": {
+  "renews reservations": {
     fault: (store) =>
       but(store, {
         async renew(requests, timeoutMs) {
@@ -107,7 +107,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /a reservation is no hold/,
   },
-  "lets take what is reserved": {
+  "lets other callers acquire a reserved key": {
     fault: (store) =>
       but(store, {
         async acquire(request, timeoutMs) {
@@ -119,7 +119,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /in the order in which they came/,
   },
-  "tells no holder": {
+  "reports no holder": {
     fault: (store) =>
       but(store, {
         async release(request, timeoutMs) {
@@ -129,7 +129,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /release\(\) that runs twice/,
   },
-  "drops what another holds": {
+  "releases the hold of another request": {
     fault: (store) =>
       but(store, {
         async release(request, timeoutMs) {
@@ -140,7 +140,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /release\(\) that runs twice/,
   },
-  "brings back what is over": {
+  "restores ended holds on a renewal": {
     fault: (store) =>
       but(store, {
         async renew(requests, timeoutMs) {
@@ -150,7 +150,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /a renewal after the release/,
   },
-  "shortens a hold": {
+  "shortens a hold on a renewal": {
     fault: (store) =>
       but(store, {
         async renew(requests, timeoutMs) {
@@ -163,15 +163,15 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /a renewal never shortens/,
   },
-  "keeps a place that is left": {
+  "keeps the ticket after dequeue()": {
     fault: (store) => but(store, { dequeue: async () => {} }),
     breaks: /dequeue\(\) removes the waiter/,
   },
-  "tells nobody": {
+  "wakes nobody": {
     fault: (store) => but(store, { listen: () => () => {} }),
     breaks: /wakes only that one/,
   },
-  "tells everybody": {
+  "wakes everybody": {
     fault: (store) => {
       const places = new Set<string>();
       const listeners = new Set<StoreListener>();
@@ -193,7 +193,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
     },
     breaks: /wakes only that one/,
   },
-  "hands on to its own next before those who wait": {
+  "hands off to the next caller before the waiters": {
     fault: (store) =>
       but(store, {
         async releaseAndEnqueue(held, request, timeoutMs) {
@@ -212,7 +212,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /the next caller goes to the end of the queue/,
   },
-  "gives a place to the next of one who holds nothing": {
+  "enqueues the next caller although the hold has ended": {
     fault: (store) =>
       but(store, {
         async releaseAndEnqueue(held, request, timeoutMs) {
@@ -223,14 +223,14 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       }),
     breaks: /the next caller is not enqueued/,
   },
-  "gives tokens to those who ask for none": {
+  "returns tokens without a request for one": {
     fault: (store) =>
       but(store, {
         enqueue: (request, timeoutMs) => store.enqueue({ ...request, fencing: true }, timeoutMs),
       }),
     breaks: /gets no token/,
   },
-  "frees keys of a form that it does not know": {
+  "frees keys with an unknown value": {
     fault: (store: Store) =>
       but(store, {
         async acquire(request, timeoutMs) {
@@ -245,7 +245,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
 };
 
 for (const [name, { fault, breaks }] of Object.entries(FAULTS)) {
-  test.serial(`a store that ${name} is found out`, async (t) => {
+  test.serial(`the contract detects a store that ${name}`, async (t) => {
     t.regex((await broken(fault)).join("\n"), breaks);
   });
 }

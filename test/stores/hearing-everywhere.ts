@@ -4,15 +4,15 @@ import { nameBeside } from "../../runtime/stores/redis/keys";
 import type { ClusterNode, RedisCluster } from "../support/redis-cluster";
 import { until } from "../support/until";
 
-/** Resolves when the store hears hints from each master. */
-export async function hearingEverywhere(store: Store, cluster: RedisCluster): Promise<void> {
+/** Resolves when the store receives wake-ups from each master. */
+export async function untilSubscribedEverywhere(store: Store, cluster: RedisCluster): Promise<void> {
   for (const node of cluster.nodes) {
-    if (node.master === undefined) await hearingOf(store, cluster, await keyAt(cluster, node));
+    if (node.master === undefined) await untilSubscribedTo(store, cluster, await keyAt(cluster, node));
   }
 }
 
-/** Resolves when the store hears hints from the master that has the key, which is free then. */
-export async function hearingOf(
+/** Resolves when the store receives wake-ups from the key's master. The key is free afterwards. */
+export async function untilSubscribedTo(
   store: Store,
   cluster: RedisCluster,
   key: string,
@@ -23,24 +23,24 @@ export async function hearingOf(
   await take(store, key, holder);
   await place(store, key, probe);
   const queue = keyPrefix + nameBeside("queue", keyPrefix, key);
-  await until(() => isHeard(master, queue, probe));
+  await until(() => isSubscribed(master, queue, probe));
   await store.dequeue(key, probe, TIMEOUT_MS);
   await drop(store, key, holder);
 }
 
-/** Whether the one who waits in the queue gets the hints that the master sends. */
-export async function isHeard(master: ClusterNode, queue: string, waiting: string): Promise<boolean> {
+/** Whether the waiter in the queue receives the master's wake-ups. */
+export async function isSubscribed(master: ClusterNode, queue: string, waiting: string): Promise<boolean> {
   const entry = (await master.admin.zrange(queue, 0, "-1")).find((one) => one.startsWith(waiting));
-  if (entry === undefined) throw new Error(`nobody of that name stands in ${queue}`);
+  if (entry === undefined) throw new Error(`${queue} has no such waiter`);
   return (await shardInboxes(master)).includes(entry.slice(waiting.length + 1));
 }
 
-/** The channels on which stores hear hints from the master. */
+/** The channels on which stores receive wake-ups from the master. */
 export async function shardInboxes({ admin }: ClusterNode): Promise<string[]> {
   return (await admin.call("PUBSUB", "SHARDCHANNELS", "lockweave:2:inbox:*")) as string[];
 }
 
-/** A new key of the master's. */
+/** Returns a new key in one of the master's slots. */
 export async function keyAt(cluster: RedisCluster, master: ClusterNode): Promise<string> {
   for (let count = 0; count < 1_000; count += 1) {
     const key = newKey();

@@ -18,12 +18,12 @@ import { reservedFor } from "../../runtime/stores/value";
 import { queueOf } from "../support/beside";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
-// Whoever may write to the queue of a lock can put members into it that no process of ours wrote.
+// Another program with write access to the queue of a lock can add members that Lockweave did not write.
 
 let server: RedisServer;
 let admin: ReturnType<RedisServer["client"]>;
 let store: Store;
-/** On which channels anything was published. */
+/** The channels of all messages since the last reset. */
 const published = new Set<string>();
 let sentinel = (): void => {};
 
@@ -45,7 +45,7 @@ test.after.always(async () => {
   await server.stop();
 });
 
-/** All channels that were published on by now. */
+/** Returns the channels of all messages so far. */
 async function channels(): Promise<readonly string[]> {
   const heard = new Promise<void>((resolve) => (sentinel = resolve));
   await admin.publish("sentinel", "");
@@ -67,7 +67,7 @@ const member = fc
   )
   .filter((text) => !/^[\da-f]{32} (?:lockweave:2:inbox:.*)?$/is.test(text));
 
-/** Places them before the waiter, so that their turn comes first. */
+/** Adds the members to the queue in front of the waiter. */
 async function putInFront(key: string, members: readonly string[]): Promise<void> {
   const ends = -(Date.now() + 60_000) * 1_000;
   for (const [index, one] of members.entries()) {
@@ -75,7 +75,7 @@ async function putInFront(key: string, members: readonly string[]): Promise<void
   }
 }
 
-/** Each way in which a key comes to the one who waits for it. */
+/** Each way in which a waiter gets the key. */
 const WAYS: Readonly<Record<string, (key: string, holder: string, waiter: string) => Promise<unknown>>> = {
   drop: (key, holder) => drop(store, key, holder),
   releaseMany: async (key, requestId) => await store.releaseMany?.([{ key, requestId }], TIMEOUT_MS),
@@ -99,7 +99,7 @@ const WAYS: Readonly<Record<string, (key: string, holder: string, waiter: string
 
 for (const [way, passOn] of Object.entries(WAYS)) {
   test.serial(
-    `${way}: a foreign member of a queue is passed over, and makes nobody publish on its channel`,
+    `${way}: skips foreign members of the queue, and publishes nothing on their channels`,
     async (t) => {
       await fc.assert(
         fc.asyncProperty(fc.array(member, { minLength: 1, maxLength: 4 }), async (members) => {

@@ -14,7 +14,7 @@ import { deferred } from "../support/deferred";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { registering } from "./registering";
 
-// A store by URL in the ES module, where ioredis takes a moment to load.
+// A store by URL in the ES module, which loads ioredis asynchronously.
 
 let server: RedisServer;
 let admin: Redis;
@@ -44,7 +44,7 @@ storeContract(registering(test), () => ({
   put: async (key, value, ms) => void (await admin.set(key, value, "PX", ms)),
 }));
 
-test("a command waits until ioredis has loaded, and a listener hears what the store reports later", async (t) => {
+test("commands and listeners work although ioredis loads later", async (t) => {
   const loading = deferred<RedisClass>();
   const store = storeOnce(loading.promise);
   t.teardown(() => store.close());
@@ -56,7 +56,7 @@ test("a command waits until ioredis has loaded, and a listener hears what the st
   await hearing(store);
 });
 
-test("a command that is out of time when ioredis has loaded is not sent", async (t) => {
+test("a command that times out before ioredis has loaded is not sent", async (t) => {
   const loading = deferred<RedisClass>();
   const store = storeOnce(loading.promise);
   t.teardown(() => store.close());
@@ -67,7 +67,7 @@ test("a command that is out of time when ioredis has loaded is not sent", async 
   t.true((await take(store, key, newId())).acquired);
 });
 
-test("if ioredis is missing, the store warns, and each command rejects", async (t) => {
+test("the store warns and rejects each command if ioredis is missing", async (t) => {
   const loading = deferred<RedisClass>();
   const store = storeOnce(loading.promise);
   const warnings: string[] = [];

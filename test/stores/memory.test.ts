@@ -17,7 +17,7 @@ storeContract(registering(test), () => {
   };
 });
 
-test("expired keys that nobody asks for again do not pile up", async (t) => {
+test("expired keys are removed from memory without being asked for again", async (t) => {
   const clock = new VirtualClock();
   const store = memoryStore({ clock });
   const key = newKey();
@@ -36,7 +36,7 @@ test("expired keys that nobody asks for again do not pile up", async (t) => {
   t.deepEqual(await drop(store, key, requestId), { released: true }, "a live key survives the sweeps");
 });
 
-test("a key costs no more where very many are held", async (t) => {
+test("acquiring a key costs the same with 10,000 held keys", async (t) => {
   let readings = 0;
   const clock = new (class extends VirtualClock {
     override now(): number {
@@ -46,19 +46,19 @@ test("a key costs no more where very many are held", async (t) => {
   })();
   const store = memoryStore({ clock });
   for (let n = 0; n < 10_000; n += 1) await take(store, newKey(), newId());
-  t.true(readings < 100_000, `the clock was asked ${readings} times`);
+  t.true(readings < 100_000, `the store read the clock ${readings} times`);
 });
 
 const LONG = "x".repeat(1_000);
 
-/** Of this thread, in bytes, after what nobody needs any more has been collected. */
+/** The heap size of this thread in bytes, after a garbage collection. */
 function heapInUse(): number {
   setFlagsFromString("--expose-gc");
   (runInNewContext("gc") as () => void)();
   return getHeapStatistics().used_heap_size;
 }
 
-test("tokens rise from one store to the next, as a program that starts anew has it", async (t) => {
+test("fencing tokens rise from one store to a later one, as after a restart", async (t) => {
   const clock = new VirtualClock();
   const first = await take(memoryStore({ clock }), newKey(), newId(), { fencing: true });
   await clock.advance(1_000);
@@ -66,13 +66,13 @@ test("tokens rise from one store to the next, as a program that starts anew has 
   t.true(first.acquired && later.acquired && (later.fencingToken ?? 0) > (first.fencingToken ?? Infinity));
 });
 
-test("two stores are two worlds", async (t) => {
+test("two memory stores share no locks", async (t) => {
   const key = newKey();
   t.true((await take(memoryStore(), key, newId())).acquired);
   t.true((await take(memoryStore(), key, newId())).acquired);
 });
 
-test("nothing of the store keeps the process alive or has to be closed", async (t) => {
+test("a memory store sets no timer, and close() is optional", async (t) => {
   const clock = new VirtualClock();
   const store = memoryStore({ clock });
   await take(store, newKey(), newId());
@@ -80,7 +80,7 @@ test("nothing of the store keeps the process alive or has to be closed", async (
   await t.notThrowsAsync(store.close());
 });
 
-test("a wall clock that steps back changes neither the order of the queue nor a hold's time, and tokens still rise", async (t) => {
+test("the queue keeps its order, and tokens still rise, if the wall clock steps back", async (t) => {
   let steppedMs = 0;
   const clock = new (class extends VirtualClock {
     override epochMicroseconds(): number {

@@ -1,36 +1,36 @@
 import type { Store, StoreListener } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 
-/** What a store told without having been asked, as it is told. */
-export interface Noting extends StoreListener {
-  readonly hints: (string | undefined)[];
+/** The events that a store has reported to its listener so far. */
+export interface RecordedEvents extends StoreListener {
+  readonly wakeUps: (string | undefined)[];
   readonly warnings: string[];
   readonly reconnects: number;
-  /** Resolves at the next warning, or the first if there was one. */
+  /** Resolves with the first warning. */
   readonly warned: Promise<string>;
-  /** Resolves when everybody was hinted to look again. */
-  readonly everybodyHinted: Promise<void>;
+  /** Resolves when the store wakes all waiters. */
+  readonly allWoken: Promise<void>;
   /** Resolves at the first new connection. */
   readonly reconnected: Promise<void>;
 }
 
-export function noting(store: Store): Noting {
-  const [warned, everybodyHinted, reconnected] = [deferred<string>(), deferred(), deferred()];
-  const hints: (string | undefined)[] = [];
+export function recordEvents(store: Store): RecordedEvents {
+  const [warned, allWoken, reconnected] = [deferred<string>(), deferred(), deferred()];
+  const wakeUps: (string | undefined)[] = [];
   const warnings: string[] = [];
   let reconnects = 0;
-  const listener: Noting = {
-    hints,
+  const listener: RecordedEvents = {
+    wakeUps,
     warnings,
     get reconnects() {
       return reconnects;
     },
     warned: warned.promise,
-    everybodyHinted: everybodyHinted.promise,
+    allWoken: allWoken.promise,
     reconnected: reconnected.promise,
-    onWakeUp(place) {
-      hints.push(place);
-      if (place === undefined) everybodyHinted.resolve();
+    onWakeUp(ticket) {
+      wakeUps.push(ticket);
+      if (ticket === undefined) allWoken.resolve();
     },
     onReconnect() {
       reconnects += 1;

@@ -1,10 +1,10 @@
 import type { Store } from "../../runtime/stores/port";
 
-/** The store, in which also what is asked for alone goes as one of many, where it can. */
+/** Wraps a store so that single requests use the commands for many keys where possible. */
 export function asOneOfMany(store: Store): Store {
   const { acquireMany, enqueueMany, releaseMany } = store;
   if (acquireMany === undefined || releaseMany === undefined)
-    throw new Error("Expected a store that takes many");
+    throw new Error("Expected a store with acquireMany() and releaseMany()");
   return {
     acquire: async (request, timeoutMs) =>
       request.fencing

@@ -21,17 +21,17 @@ function server(t: ExecutionContext): {
   return { server: made, clock, reconnects: () => reconnects };
 }
 
-test("replies of one connection never count as those of several, however late the next connection comes", async (t) => {
+test("READONLY replies of one connection count once, no matter how many come", async (t) => {
   const { server: readOnly, clock, reconnects } = server(t);
   readOnly.connected();
   for (let reply = 0; reply < 10; reply += 1) {
     t.is(readOnly.look(READONLY), undefined);
     await clock.advance(4 * SECOND);
   }
-  t.true(reconnects() > 3, "each time, a new connection was asked for");
+  t.true(reconnects() > 3, "each READONLY reply requests a new connection");
 });
 
-test("READONLY from three new connections in a row is permanent, and a connection that lasted starts anew", async (t) => {
+test("READONLY from three new connections in a row is permanent, and a lasting connection resets the count", async (t) => {
   const { server: readOnly, clock } = server(t);
   readOnly.connected();
   for (let connection = 0; connection < 3; connection += 1) {

@@ -25,10 +25,10 @@ import { reservedFor } from "../../runtime/stores/value";
 import { queueOf } from "../support/beside";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { SMALLEST_ACCESS } from "./access";
-import { noting } from "./noting-listener";
+import { recordEvents } from "./noting-listener";
 import { registering } from "./registering";
 
-// What Redis lets its users do, and what is told when that is too little.
+// Redis users with restricted access, and the errors and warnings if it is too little.
 
 let server: RedisServer;
 let admin: Redis;
@@ -48,7 +48,7 @@ test.after.always(async () => {
   await server.stop();
 });
 
-/** A store of a user who may do this and no more. */
+/** A store whose Redis user has exactly this access. */
 async function storeOf(username: string, access: string): Promise<Store> {
   await admin.call("ACL", "SETUSER", username, "reset", "on", "nopass", ...access.split(" "));
   return redisStore(server.client({ username, password: "any" }));
@@ -61,10 +61,10 @@ storeContract(registering(test, "under the smallest access: "), () => ({
 }));
 
 for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("+") && word !== "+info")) {
-  test.serial(`of the smallest access, ${rule} is not left out without being missed`, async (t) => {
+  test.serial(`locks fail or warn without ${rule} of the smallest access`, async (t) => {
     const own = await storeOf(`without-${rule.slice(1)}`, SMALLEST_ACCESS.replace(rule, ""));
     t.teardown(() => own.close());
-    const told = noting(own);
+    const events = recordEvents(own);
     const failures: string[] = [];
     const attempt = async (ask: () => Promise<unknown>): Promise<void> => {
       const reply = await ask().catch((error: unknown) => error);
@@ -75,18 +75,18 @@ for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("
     await attempt(() => take(own, alone, requestId, { fencing: true }));
     await attempt(() => drop(own, alone, requestId));
     await attempt(() => take(own, key, requestId));
-    await take(plain, key, requestId); // Where it may not.
+    await take(plain, key, requestId); // In case that the user may not.
     await attempt(() => renew(own, key, requestId, 2 * 600_000));
     await attempt(() => place(own, key, waiting));
     await attempt(() => own.dequeue(key, waiting, TIMEOUT_MS));
     await attempt(() => place(own, key, waiting));
     await attempt(() => drop(own, key, requestId));
-    if (rule === "+publish" || rule === "+subscribe") t.regex(await told.warned, /&lockweave:2:\*/);
+    if (rule === "+publish" || rule === "+subscribe") t.regex(await events.warned, /&lockweave:2:\*/);
     else t.true(failures.length > 0);
   });
 }
 
-test("a user who may not run a command is a misconfiguration, and told so by each method", async (t) => {
+test("every method throws LockMisconfiguredError if the user may not run a command", async (t) => {
   const shut = await storeOf("reader", "~* &* +@read +@connection +info");
   t.teardown(() => shut.close());
   const expected = {
@@ -107,7 +107,7 @@ test("a user who may not run a command is a misconfiguration, and told so by eac
   t.true((await look(shut, key)) instanceof LockMisconfiguredError);
 });
 
-test("without the right to read, a renewal and a drop say so, and not that the lock is another's", async (t) => {
+test("a renewal and a release without read access report the missing access, not another holder", async (t) => {
   const [key, requestId] = [newKey(), newId()];
   await take(plain, key, requestId);
   const blind = await storeOf("blind", "~* &* +@all -get -mget");
@@ -124,10 +124,10 @@ test("without the right to read, a renewal and a drop say so, and not that the l
   const next = blind.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS);
   denied(await next.catch((error: unknown) => error));
   denied(await look(blind, key));
-  t.is(await look(plain, key), requestId, "and nothing was changed");
+  t.is(await look(plain, key), requestId, "nothing has changed");
 });
 
-test("of many keys, only the ones that the user may not use are refused for it", async (t) => {
+test("commands for many keys reject only the keys that the user may not access", async (t) => {
   const partly = await storeOf("partly", SMALLEST_ACCESS);
   t.teardown(() => partly.close());
   const [mine, other] = [newKey(), `not_mine_${newId()}`];
@@ -150,33 +150,37 @@ test("of many keys, only the ones that the user may not use are refused for it",
 
 // ---- channels -------------------------------------------------------------------------------------------
 
-test("who may use no channel is told once, waits by looking, and is passed by nobody for it", async (t) => {
+test("a user without channels is warned once, waits by polling, and keeps its position", async (t) => {
   const deaf = await storeOf("deaf", "~* resetchannels +@all");
   t.teardown(() => deaf.close());
-  const told = noting(deaf);
+  const events = recordEvents(deaf);
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
   await take(plain, key, holder);
-  await queued(deaf, newKey(), newId()).catch(() => {}); // Somebody waits, and the inbox is opened.
-  t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
+  await queued(deaf, newKey(), newId()).catch(() => {}); // A waiter makes the store subscribe.
+  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await queued(deaf, key, first);
   await queued(plain, key, second);
   t.deepEqual(await drop(plain, key, holder), { released: true });
   t.is(await look(plain, key), reservedFor(first));
   const requestId = await takenInTurn(deaf, key, first);
-  t.deepEqual(await drop(deaf, key, requestId), { released: true }, "nor does who may not publish keep it");
+  t.deepEqual(
+    await drop(deaf, key, requestId),
+    { released: true },
+    "a user that may not publish still passes the key on",
+  );
   t.is(await look(plain, key), reservedFor(second));
-  t.is(told.warnings.length, 1);
+  t.is(events.warnings.length, 1);
 });
 
-test("who learns while it waits that it may use no channel keeps its turn, and leaves nothing in the queue", async (t) => {
+test("a waiter that is denied its channel late keeps its position and leaves nothing in the queue", async (t) => {
   const deaf = await storeOf("deaf-later", "~* resetchannels +@all");
   t.teardown(() => deaf.close());
-  const told = noting(deaf);
+  const events = recordEvents(deaf);
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
   await take(plain, key, holder);
-  await queued(deaf, key, first); // With an inbox, as far as it knows.
+  await queued(deaf, key, first); // With an inbox, because the store does not know yet.
   await queued(plain, key, second);
-  await told.warned;
+  await events.warned;
   await queued(deaf, key, first);
   t.deepEqual(await drop(plain, key, holder), { released: true });
   t.is(await look(plain, key), reservedFor(first));
@@ -185,50 +189,50 @@ test("who learns while it waits that it may use no channel keeps its turn, and l
   t.is(await look(plain, key), reservedFor(second));
 });
 
-test("who learns while it waits that it may use no channel is in nobody's way when it has left", async (t) => {
+test("a waiter that is denied its channel late blocks nobody after it has left", async (t) => {
   const deaf = await storeOf("deaf-and-gone", "~* resetchannels +@all");
   t.teardown(() => deaf.close());
-  const told = noting(deaf);
+  const events = recordEvents(deaf);
   const [key, holder, gone, next] = [newKey(), newId(), newId(), newId()];
   await take(deaf, key, holder);
   await queued(deaf, key, gone);
-  await told.warned;
+  await events.warned;
   await queued(plain, key, next);
   await deaf.dequeue(key, gone, TIMEOUT_MS);
   t.deepEqual(await drop(deaf, key, holder), { released: true });
   t.is(await look(plain, key), reservedFor(next));
 });
 
-test("who may not publish drops all the same, and is told how the others would hear of it", async (t) => {
+test("a user that may not publish releases its lock, and gets a warning with the fix", async (t) => {
   const mute = await storeOf("mute", "~* resetchannels +@all");
   t.teardown(() => mute.close());
   const [key, requestId, alone] = [newKey(), newId(), newKey()];
   for (const name of [key, alone]) await take(mute, name, requestId);
-  const told = noting(mute);
+  const events = recordEvents(mute);
   t.deepEqual(await drop(mute, alone, requestId), { released: true });
-  t.deepEqual(told.warnings, [], "where nobody waits, nobody has to hear");
+  t.deepEqual(events.warnings, [], "no warning if nobody waits");
   const waiting = newId();
   await queued(plain, key, waiting);
   t.deepEqual(await drop(mute, key, requestId), { released: true });
-  t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
+  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await takenInTurn(plain, key, waiting);
-  const late = noting(mute);
-  t.regex(await late.warned, /lockweave/, "who listens later is told, too");
+  const late = recordEvents(mute);
+  t.regex(await late.warned, /lockweave/, "a later listener gets the warning as well");
 });
 
-test("who may not publish drops several all the same, and is told, too", async (t) => {
+test("a user that may not publish releases several locks, and gets a warning", async (t) => {
   const mute = await storeOf("mute", "~* resetchannels +@all");
   t.teardown(() => mute.close());
-  const told = noting(mute);
+  const events = recordEvents(mute);
   const [key, requestId, waiting] = [newKey(), newId(), newId()];
   await take(mute, key, requestId);
   await queued(plain, key, waiting);
   t.deepEqual(await mute.releaseMany?.([{ key, requestId }], TIMEOUT_MS), [{ released: true }]);
-  t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
+  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await takenInTurn(plain, key, waiting);
 });
 
-test("who may not delete is told so of the one key among several that it would have to", async (t) => {
+test("a user that may not delete gets an error only for the key that needs a delete", async (t) => {
   const keeping = await storeOf("keeping", "~* &* +@all -del");
   t.teardown(() => keeping.close());
   const [key, other, requestId] = [newKey(), newKey(), newId()];
@@ -241,32 +245,32 @@ test("who may not delete is told so of the one key among several that it would h
   t.deepEqual(others, [{ released: true }]);
 });
 
-test("who may not publish passes on what was reserved all the same, and is told, too", async (t) => {
+test("a user that may not publish passes on a reservation, and gets a warning", async (t) => {
   const mute = await storeOf("mute", "~* resetchannels +@all");
   t.teardown(() => mute.close());
-  const told = noting(mute);
+  const events = recordEvents(mute);
   const [key, holder, first] = [newKey(), newId(), newId()];
   await take(plain, key, holder);
   for (const waiting of [first, newId()]) await queued(plain, key, waiting);
   await drop(plain, key, holder);
   t.is(await look(plain, key), reservedFor(first));
   await mute.dequeue(key, first, TIMEOUT_MS);
-  t.regex(await told.warned, /ACL SETUSER <user> &lockweave:2:\*/);
+  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
 });
 
 // ---- eviction -------------------------------------------------------------------------------------------
 
-test("a Redis that evicts keys is warned of once, and one that does not is not", async (t) => {
+test("warns once about a Redis that evicts keys, and never about one that does not", async (t) => {
   const evicting = await startRedis("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru");
   t.teardown(evicting.stop);
   const own = redisStore(evicting.client());
   t.teardown(() => own.close());
-  const told = noting(own);
-  t.regex(await told.warned, /maxmemory-policy allkeys-lru.*a lock that is held may be among them/);
+  const events = recordEvents(own);
+  t.regex(await events.warned, /maxmemory-policy allkeys-lru.*a lock that is held may be among them/);
   await evicting.client().call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-  await told.reconnected;
+  await events.reconnected;
   await take(own, newKey(), newId());
-  t.is(told.warnings.length, 1);
+  t.is(events.warnings.length, 1);
   for (const settings of [
     ["--maxmemory", "0", "--maxmemory-policy", "allkeys-lru"],
     ["--maxmemory", "100mb", "--maxmemory-policy", "noeviction"],
@@ -275,13 +279,13 @@ test("a Redis that evicts keys is warned of once, and one that does not is not",
     t.teardown(keeping.stop);
     const quiet = redisStore(keeping.client());
     t.teardown(() => quiet.close());
-    const heard = noting(quiet);
+    const heard = recordEvents(quiet);
     await hearing(quiet);
     t.deepEqual(heard.warnings, []);
   }
 });
 
-test("who may not ask how Redis is set up is told nothing of it", async (t) => {
+test("does not warn about eviction if the user may not read the settings", async (t) => {
   const evicting = await startRedis("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru");
   t.teardown(evicting.stop);
   const root = evicting.client();
@@ -297,14 +301,14 @@ test("who may not ask how Redis is set up is told nothing of it", async (t) => {
     evicting.client({ username: "uninformed", password: "any", enableReadyCheck: false }),
   );
   t.teardown(() => own.close());
-  const told = noting(own);
+  const events = recordEvents(own);
   await hearing(own);
-  t.deepEqual(told.warnings, []);
+  t.deepEqual(events.warnings, []);
 });
 
 // ---- several tenants ------------------------------------------------------------------------------------
 
-test("with a prefix and a user each, tenants use their locks, and cannot reach those of others", async (t) => {
+test("tenants with their own prefix and user cannot access each other's locks", async (t) => {
   const access = (tenant: string): string =>
     SMALLEST_ACCESS.replaceAll("~", `~${tenant}:`).replace("&lockweave:2:*", "&lockweave:2:inbox:*");
   const stores = await Promise.all(

@@ -9,7 +9,7 @@ import { redisStoreAt } from "../../runtime/stores/redis/redis";
 import { freePort, remove, startRedis, temporaryDirectory, type RedisServer } from "../support/redis-server";
 import { UNTRUSTED } from "./untrusted";
 
-// How an address leads to a server: each form on a real one.
+// Each form of address, with a real server.
 
 let server: RedisServer;
 let dir: string;
@@ -35,7 +35,7 @@ test.after.always(async () => {
   await remove(dir);
 });
 
-/** Who the address makes us, and in which database its locks are. */
+/** Returns the user and the database that a store at this address uses. */
 async function arrival(t: ExecutionContext, address: RedisAddress): Promise<string> {
   const store = redisStoreAt(address);
   t.teardown(() => store.close());
@@ -56,7 +56,7 @@ async function arrival(t: ExecutionContext, address: RedisAddress): Promise<stri
 
 const AT_SOCKET = (): string => encodeURI(socket);
 
-test.serial("redis:// with a user, a password and a database", async (t) => {
+test.serial("redis:// URLs connect with their user, password, and database", async (t) => {
   const at = `127.0.0.1:${server.port}`;
   t.is(await arrival(t, `redis://${at}`), "default in 0");
   t.is(await arrival(t, `redis://app:p%40ss%2Fw@${at}/3`), "app in 3");
@@ -64,7 +64,7 @@ test.serial("redis:// with a user, a password and a database", async (t) => {
 });
 
 test.serial(
-  "unix:// is a socket, with a user, a password and a database as other clients write them",
+  "unix:// URLs connect to a socket, with the user, password, and database as other clients write them",
   async (t) => {
     t.is(await arrival(t, `unix://${AT_SOCKET()}`), "default in 0");
     t.is(await arrival(t, `redis+unix://${AT_SOCKET()}?db=3`), "default in 3");
@@ -74,16 +74,19 @@ test.serial(
   },
 );
 
-test.serial("tls beside a URL is what Node's tls.connect() takes, whatever the URL's scheme", async (t) => {
-  const tls = { ca: UNTRUSTED.cert };
-  t.is(await arrival(t, { url: `rediss://localhost:${tlsPort}`, tls }), "default in 0");
-  t.is(await arrival(t, { url: `redis://app:p%40ss%2Fw@localhost:${tlsPort}/3`, tls }), "app in 3");
-  const distrustful = redisStoreAt({ url: `rediss://localhost:${tlsPort}`, tls: {} });
-  t.teardown(() => distrustful.close());
-  await t.throwsAsync(take(distrustful, newKey(), newId()), { message: /self-signed certificate/ });
-});
+test.serial(
+  "the `tls` option takes the options of Node's tls.connect(), for redis:// and rediss://",
+  async (t) => {
+    const tls = { ca: UNTRUSTED.cert };
+    t.is(await arrival(t, { url: `rediss://localhost:${tlsPort}`, tls }), "default in 0");
+    t.is(await arrival(t, { url: `redis://app:p%40ss%2Fw@localhost:${tlsPort}/3`, tls }), "app in 3");
+    const distrustful = redisStoreAt({ url: `rediss://localhost:${tlsPort}`, tls: {} });
+    t.teardown(() => distrustful.close());
+    await t.throwsAsync(take(distrustful, newKey(), newId()), { message: /self-signed certificate/ });
+  },
+);
 
-test("what cannot be read is refused without its password", (t) => {
+test("the error for an invalid address contains no password", (t) => {
   for (const address of [
     "unix:hunter2",
     "unix://app:hunter2@/",
@@ -117,7 +120,7 @@ const [ONE, TWO] = [
 const BY_SENTINEL = { name: "locks", failoverDetector: true };
 const OVER_TLS = { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true };
 
-/** That one leads to the master which real sentinels name, `faults/sentinel.test.ts` shows. */
+/** `faults/sentinel.test.ts` tests such a URL with real sentinels. */
 const SENTINELS: Readonly<Record<string, object>> = {
   "redis+sentinel://a/locks": { ...BY_SENTINEL, sentinels: [ONE] },
   "redis+sentinel://a,[::1]:1/locks/3": { ...BY_SENTINEL, sentinels: [ONE, TWO], db: 3 },
@@ -139,12 +142,12 @@ const SENTINELS: Readonly<Record<string, object>> = {
 };
 
 for (const [url, options] of Object.entries(SENTINELS)) {
-  test(`${url} is read`, (t) => {
+  test(`parses ${url}`, (t) => {
     t.deepEqual(connectionTo(url, "redis"), { options });
   });
 }
 
-test("TLS options beside a URL for sentinels are for these and for the servers", (t) => {
+test("TLS options with a sentinel URL apply to the sentinels and to the servers", (t) => {
   const tls = { ca: "CA" };
   const { options } = connectionTo({ url: "redis+sentinel://a/locks", tls }, "redis");
   t.like(options, { tls, sentinelTLS: tls, enableTLSForSentinelMode: true });
@@ -159,7 +162,7 @@ for (const url of [
   "redis+sentinel://:secret@a/locks?role=slave",
   "redis+sentinel://:secret@a/%",
 ]) {
-  test(`${url} cannot be read, and no password is shown`, (t) => {
+  test(`rejects ${url} without showing its password`, (t) => {
     const error = t.throws(() => redisStoreAt(url), { instanceOf: LockOptionError });
     t.regex(
       error.message,

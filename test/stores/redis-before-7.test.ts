@@ -14,7 +14,7 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-test("a server before Redis 7 is asked by script, after one refusal, and both ways exclude each other", async (t) => {
+test("a store uses a script after one refusal of an old server, and excludes stores that do not", async (t) => {
   const newer = redisStore(server.client());
   const { client, refusals } = beforeRedis7(server.client());
   const old = redisStore(client);
@@ -30,7 +30,7 @@ test("a server before Redis 7 is asked by script, after one refusal, and both wa
   t.is(refusals(), 1);
 });
 
-test("of many that a server before Redis 7 is asked for, only the one with other data is refused for it", async (t) => {
+test("a server before Redis 7 rejects only the key that holds other data", async (t) => {
   const foreigner = server.client();
   const old = redisStore(beforeRedis7(server.client()).client);
   await take(old, newKey(), newId());
@@ -42,9 +42,9 @@ test("of many that a server before Redis 7 is asked for, only the one with other
   t.true(replies[1] instanceof LockMisconfiguredError);
 });
 
-test("a server before Redis 7 that is first asked for many is asked by script, too", async (t) => {
+test("a store also uses a script if its first command to an old server is for many keys", async (t) => {
   const client = server.client();
-  const count = 4; // More keys than any other script of these commands names.
+  const count = 4; // No other script here has so many keys.
   let scripts = 0;
   const old = Object.create(client, {
     call: {
@@ -73,7 +73,7 @@ for (const words of [
   "@user_script: 12: WRONGTYPE Operation against a key holding the wrong kind of value",
   "WRONGTYPE Operation against a key holding the wrong kind of value script: f_0a1b, on @user_script:2.",
 ]) {
-  test(`a wrong type from inside a script is understood: ${words}`, async (t) => {
+  test(`recognizes a WRONGTYPE error from inside a script: ${words}`, async (t) => {
     const client = server.client();
     const old = redisStore(
       Object.create(client, { call: { value: () => Promise.reject(new Error(words)) } }) as RedisClient,

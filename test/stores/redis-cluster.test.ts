@@ -19,8 +19,8 @@ import {
 import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
-import { hearingEverywhere, hearingOf } from "./hearing-everywhere";
-import { noting } from "./noting-listener";
+import { untilSubscribedEverywhere, untilSubscribedTo } from "./hearing-everywhere";
+import { recordEvents } from "./noting-listener";
 import { registering } from "./registering";
 
 let server: RedisCluster;
@@ -31,7 +31,7 @@ test.before(async () => {
   server = await startRedisCluster(3);
   admin = server.cluster();
   store = redisStore(server.cluster());
-  await hearingEverywhere(store, server);
+  await untilSubscribedEverywhere(store, server);
 });
 
 test.after.always(async () => {
@@ -55,7 +55,7 @@ async function slotsOf(pattern: string): Promise<Set<number>> {
 }
 
 for (const name of ["plain", "with{tag}in", "{open"]) {
-  test(`the counter and the queue of ${name} live in the slot of its lock key`, async (t) => {
+  test(`the fencing counter and the queue of ${name} are in the slot of its lock key`, async (t) => {
     const key = `${newKey()}${name}`;
     t.true((await take(store, key, newId(), { fencing: true })).acquired);
     await queued(store, key, newId());
@@ -65,10 +65,10 @@ for (const name of ["plain", "with{tag}in", "{open"]) {
 }
 
 for (const keyPrefix of ["shop:", "{shop}:"]) {
-  test(`the client's keyPrefix ${keyPrefix} does not part the counter and the queue from their lock key`, async (t) => {
+  test(`the fencing counter and the queue stay in the slot of their lock key with keyPrefix ${keyPrefix}`, async (t) => {
     const prefixed = redisStore(server.cluster({ keyPrefix }));
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
-    await hearingOf(prefixed, server, key, keyPrefix);
+    await untilSubscribedTo(prefixed, server, key, keyPrefix);
     t.true((await take(prefixed, key, requestId, { fencing: true })).acquired);
     const ear = listen(prefixed, waiting);
     await queued(prefixed, key, waiting);
@@ -82,19 +82,16 @@ for (const keyPrefix of ["shop:", "{shop}:"]) {
 }
 
 for (const braces of ["}closed", "{}empty-tag", "{}a{tag}"]) {
-  test(`a key with ${braces} has no other key in its slot: that is told, not waited for`, async (t) => {
+  test(`a key with ${braces} has no queue and no fencing: fencing throws, and waiters poll`, async (t) => {
     const key = `${newKey()}${braces}`;
     await t.throwsAsync(take(store, key, newId(), { fencing: true }), {
       instanceOf: LockMisconfiguredError,
       message: /CROSSSLOT/,
     });
     const [holder, waiting, requestId] = [newId(), newId(), newId()];
-    t.true((await take(store, key, holder)).acquired, "without fencing it is a key like any other");
+    t.true((await take(store, key, holder)).acquired, "the key works without fencing");
     const reply = await place(store, key, waiting);
-    t.true(
-      !reply.acquired && reply.holder === holder && (reply.freeInMs ?? 0) > 0,
-      "one can wait by looking",
-    );
+    t.true(!reply.acquired && reply.holder === holder && (reply.freeInMs ?? 0) > 0, "a waiter can poll");
     const held = { key, requestId: holder };
     t.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
       released: true,
@@ -115,15 +112,15 @@ for (const braces of ["}closed", "{}empty-tag", "{}a{tag}"]) {
 test("close() leaves the caller's cluster client open", async (t) => {
   const cluster = server.cluster();
   const own = redisStore(cluster);
-  await hearingEverywhere(own, server);
+  await untilSubscribedEverywhere(own, server);
   await own.close();
   t.is(await cluster.ping(), "PONG");
 });
 
-test("close() leaves no listener on the caller's cluster client, nor on its nodes", async (t) => {
+test("close() leaves no listener on the caller's cluster client or its nodes", async (t) => {
   const cluster = server.cluster();
   await cluster.ping();
-  await Promise.all(cluster.nodes().map((node) => node.ping())); // From here on each is ready, and waits for nothing.
+  await Promise.all(cluster.nodes().map((node) => node.ping())); // All nodes are ready from here on.
   const listeners = (): unknown =>
     [cluster, ...cluster.nodes()].map((one) =>
       one.eventNames().map((event) => [event, one.listenerCount(event)]),
@@ -136,7 +133,7 @@ test("close() leaves no listener on the caller's cluster client, nor on its node
   t.deepEqual(listeners(), before);
 });
 
-test("when one node of a cluster is gone, the keys of the others are renewed, looked at and given back all the same", async (t) => {
+test("keys of the other nodes are renewed, read, and released if one node of a cluster is gone", async (t) => {
   const lonely = await startRedisCluster(2);
   t.teardown(() => lonely.stop());
   for (const node of lonely.nodes) await node.admin.config("SET", "cluster-require-full-coverage", "no");
@@ -164,29 +161,29 @@ test("when one node of a cluster is gone, the keys of the others are renewed, lo
   await own.close();
 });
 
-test("that a node is gone is told to who listens, and asks for nothing", async (t) => {
+test("a listener is notified that a node is gone, without sending a command", async (t) => {
   t.timeout(300_000);
   const lonely = await startRedisCluster(2);
   t.teardown(() => lonely.stop());
   const own = redisStore(lonely.cluster());
-  await hearingEverywhere(own, lonely);
-  const told = noting(own);
+  await untilSubscribedEverywhere(own, lonely);
+  const events = recordEvents(own);
   await lonely.nodes[1]?.kill();
-  await told.reconnected;
+  await events.reconnected;
   await own.close();
   t.pass();
 });
 
-test("that a node is there again is told to who listens", async (t) => {
+test("a listener is notified that a node is reachable again", async (t) => {
   const lonely = await startRedisCluster();
   t.teardown(() => lonely.stop());
   const own = redisStore(lonely.cluster());
   await take(own, newKey(), newId());
-  const told = noting(own);
-  t.is(told.reconnects, 0);
+  const events = recordEvents(own);
+  t.is(events.reconnects, 0);
   await lonely.client().call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-  // A cluster client makes a connection when it is asked for something.
-  while (told.reconnects === 0) await take(own, newKey(), newId()).catch(() => pause(10));
-  t.true(told.reconnects > 0);
+  // A cluster client reconnects only when it sends a command.
+  while (events.reconnects === 0) await take(own, newKey(), newId()).catch(() => pause(10));
+  t.true(events.reconnects > 0);
   await own.close();
 });

@@ -22,9 +22,9 @@ import { startRedis, startRedisAt, type RedisServer } from "../support/redis-ser
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 import { UNTRUSTED } from "./untrusted";
-import { noting } from "./noting-listener";
+import { recordEvents } from "./noting-listener";
 
-// Connections: those that are the caller's, and those of the store's own.
+// Connections of the caller's client, and connections that the store makes itself.
 
 let server: RedisServer;
 
@@ -34,10 +34,10 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-/** Names and values of an error and its causes, whoever prints it. */
+/** The text of an error and its causes, with all their properties. */
 const everythingOf = (error: unknown): string => inspect(error, { depth: 10, showHidden: true });
 
-/** A store by URL that is closed at the end. */
+/** Opens a store by URL, and closes it after the test. */
 function storeAt(t: ExecutionContext, url: string): ReturnType<typeof redisStoreAt> {
   const store = redisStoreAt(url);
   t.teardown(() => store.close());
@@ -52,7 +52,7 @@ test("close() leaves the caller's client open and closes its own connection", as
   const own = redisStore(client);
   const [key, requestId] = [newKey(), newId()];
   await take(own, key, requestId);
-  t.is(await connections(), 1, "no second connection before somebody waits");
+  t.is(await connections(), 1, "no second connection before a caller waits");
   await queued(own, key, newId());
   await until(async () => (await connections()) === 2);
   await own.close();
@@ -78,13 +78,13 @@ test("close() of a store by URL closes all its connections", async (t) => {
   await until(async () => (await connections()) === 1);
 });
 
-test("what is asked for before there is a connection is sent as soon as there is one", async (t) => {
+test("a command sent before the connection is ready waits for it", async (t) => {
   const own = storeAt(t, server.url);
   t.deepEqual(await take(own, newKey(), newId()), TAKEN);
 });
 
-test("what waits for a connection at close() is told at once that there is none", async (t) => {
-  const deaf = createServer().listen(0, "127.0.0.1"); // Accepts, and says nothing.
+test("close() immediately rejects commands that wait for a connection", async (t) => {
+  const deaf = createServer().listen(0, "127.0.0.1"); // Accepts connections and never replies.
   await once(deaf, "listening");
   t.teardown(() => deaf.close());
   const own = redisStoreAt(`redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`);
@@ -93,22 +93,22 @@ test("what waits for a connection at close() is told at once that there is none"
   await t.throwsAsync(taken, { message: /closed the connection/ });
 });
 
-// ---- a connection that is new ---------------------------------------------------------------------------
+// ---- reconnections --------------------------------------------------------------------------------------
 
 for (const [whose, open] of [
   ["the caller's client", (at: RedisServer) => redisStore(at.client())],
   ["a connection of the store's own", (at: RedisServer) => redisStoreAt(at.url)],
 ] as const) {
-  test(`that Redis was started anew is told to all who listen, over ${whose}`, async (t) => {
+  test(`all listeners are notified that Redis restarted, over ${whose}`, async (t) => {
     const first = await startRedis();
     const own = open(first);
     t.teardown(() => own.close());
     const [key, requestId] = [newKey(), newId()];
-    const [one, other] = [noting(own), noting(own)];
+    const [one, other] = [recordEvents(own), recordEvents(own)];
     await take(own, key, requestId);
-    t.is(one.reconnects, 0, "the first connection is no new one");
+    t.is(one.reconnects, 0, "the first connection is not a reconnection");
     const { port, pid } = first;
-    process.kill(pid, "SIGKILL"); // stop() would end the clients as well.
+    process.kill(pid, "SIGKILL"); // stop() would disconnect the clients as well.
     const second = await startRedisAt(port);
     t.teardown(async () => {
       await second.stop();
@@ -119,22 +119,22 @@ for (const [whose, open] of [
   });
 }
 
-test("a client that was ready before the store was made has its first connection already", async (t) => {
+test("the first reconnection of a client that was ready before is reported", async (t) => {
   const lonely = await startRedis();
   t.teardown(lonely.stop);
   const client = lonely.client();
   await client.ping();
   const own = redisStore(client);
   t.teardown(() => own.close());
-  const told = noting(own);
+  const events = recordEvents(own);
   await lonely.client().call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-  await told.reconnected;
-  t.is(told.reconnects, 1);
+  await events.reconnected;
+  t.is(events.reconnects, 1);
 });
 
-// ---- our own clients send nothing twice and nothing late ------------------------------------------------
+// ---- the store's own clients send nothing twice and nothing late ----------------------------------------
 
-test("over a connection of the store's own, what has no reply when it breaks is told so, and never sent again", async (t) => {
+test("a command without a reply fails if the store's own connection breaks, and is never resent", async (t) => {
   const watcher = server.client();
   const proxy = await startTcpProxy(server.port);
   t.teardown(proxy.stop);
@@ -147,11 +147,11 @@ test("over a connection of the store's own, what has no reply when it breaks is 
   await watcher.del(key);
   proxy.cut();
   await t.throwsAsync(taken, { message: "the connection to Redis broke" });
-  t.deepEqual(await take(own, newKey(), newId()), TAKEN, "there is a connection again");
+  t.deepEqual(await take(own, newKey(), newId()), TAKEN, "the store has reconnected");
   t.is(await watcher.exists(key), 0);
 });
 
-test("what could not be sent in its time is never sent", async (t) => {
+test("a command that could not be sent before its timeout is never sent", async (t) => {
   const first = await startRedis();
   const { port } = first;
   const own = storeAt(t, first.url);
@@ -159,15 +159,15 @@ test("what could not be sent in its time is never sent", async (t) => {
   await first.stop();
   const key = newKey();
   await t.throwsAsync(own.acquire(request(key, newId()), 100));
-  const told = noting(own);
+  const events = recordEvents(own);
   const second = await startRedisAt(port);
   t.teardown(second.stop);
-  await told.reconnected;
+  await events.reconnected;
   t.deepEqual(await take(own, newKey(), newId()), TAKEN);
   t.is(await look(own, key), undefined);
 });
 
-test("options in the URL do not make it send twice or late", async (t) => {
+test("options in the URL do not make the store send commands twice or late", async (t) => {
   const options =
     "enableOfflineQueue=true&autoResendUnfulfilledCommands=true&maxRetriesPerRequest=20&lazyConnect=true";
   const proxy = await startTcpProxy(server.port);
@@ -180,9 +180,9 @@ test("options in the URL do not make it send twice or late", async (t) => {
   await t.throwsAsync(taken, { message: "the connection to Redis broke" });
 });
 
-// ---- causes ---------------------------------------------------------------------------------------------
+// ---- causes of errors -----------------------------------------------------------------------------------
 
-test("a refused connection is told as such, at once", async (t) => {
+test("a refused connection is reported immediately", async (t) => {
   const gone = await startRedis();
   await gone.stop();
   const own = storeAt(t, gone.url);
@@ -196,7 +196,7 @@ test("a refused connection is told as such, at once", async (t) => {
   }
 });
 
-test("why there was no connection before is no cause of what breaks later", async (t) => {
+test("an earlier connection error is not the cause of a later one", async (t) => {
   const first = await startRedis();
   const { port, url } = first;
   await first.stop();
@@ -216,12 +216,12 @@ test("why there was no connection before is no cause of what breaks later", asyn
   t.is(cause, undefined);
 });
 
-test("an unknown host is told as such", async (t) => {
+test("an unknown host is named in the error", async (t) => {
   const own = storeAt(t, "redis://no-such-host.invalid");
   await t.throwsAsync(take(own, newKey(), newId()), { message: /no-such-host\.invalid/ });
 });
 
-test("a certificate that nobody vouches for is told as such", async (t) => {
+test("an untrusted certificate is named in the error", async (t) => {
   const untrusted = createTlsServer(UNTRUSTED).listen(0, "127.0.0.1");
   await once(untrusted, "listening");
   t.teardown(() => untrusted.close());
@@ -229,7 +229,7 @@ test("a certificate that nobody vouches for is told as such", async (t) => {
   await t.throwsAsync(take(own, newKey(), newId()), { message: /self-signed certificate/ });
 });
 
-test("a server that never answers is told as such, before the caller's time is over", async (t) => {
+test("a server that never replies is reported before the timeout", async (t) => {
   const deaf = createServer().listen(0, "127.0.0.1");
   await once(deaf, "listening");
   t.teardown(() => deaf.close());
@@ -241,7 +241,7 @@ test("a server that never answers is told as such, before the caller's time is o
   t.false(isOver);
 });
 
-test("a Redis that asks for a password is a misconfiguration", async (t) => {
+test("a Redis that requires a password throws LockMisconfiguredError", async (t) => {
   const guarded = await startRedis("--requirepass", "open sesame");
   t.teardown(guarded.stop);
   const silent = redisStore(guarded.client({ enableReadyCheck: false }));
@@ -256,7 +256,7 @@ test("a Redis that asks for a password is a misconfiguration", async (t) => {
   t.true((await take(open, newKey(), newId())).acquired);
 });
 
-test("a wrong password is a misconfiguration, and is not told", async (t) => {
+test("a wrong password throws LockMisconfiguredError, and is not shown", async (t) => {
   const guarded = await startRedis("--requirepass", "open sesame");
   t.teardown(guarded.stop);
   for (const url of [
@@ -272,9 +272,9 @@ test("a wrong password is a misconfiguration, and is not told", async (t) => {
   }
 });
 
-// ---- URLs that cannot be read ---------------------------------------------------------------------------
+// ---- invalid URLs ---------------------------------------------------------------------------------------
 
-test("a URL that is no Redis address is refused, without its password in the words", (t) => {
+test("the error for a URL that is not for Redis contains no password", (t) => {
   for (const url of [
     "http://user:hunter2@localhost",
     "http://localhost?password=hunter2",
@@ -292,7 +292,7 @@ test("a URL that is no Redis address is refused, without its password in the wor
   t.throws(() => redisStoreAt("localhost:6379"), { message: /got "localhost:6379"$/ });
 });
 
-test("a URL that cannot be read is refused without its password, which may be the cause", (t) => {
+test("the error for a malformed URL contains no password, and says how to encode it", (t) => {
   for (const url of [
     "redis://app:hunter2/x@localhost",
     "redis://app:12/hunter2@localhost",
@@ -310,12 +310,12 @@ test("a URL that cannot be read is refused without its password, which may be th
   }
 });
 
-test("an ioredis that is too old for a URL is named as the cause", (t) => {
+test("the error names an ioredis that is too old for a URL", (t) => {
   const name = require.resolve("ioredis");
   const loaded = require.cache[name];
   if (loaded === undefined) throw new Error("Expected ioredis to be loaded");
   const { exports } = loaded;
-  loaded.exports = function OldRedis(): void {}; // ioredis 4 exports the class itself, and no name.
+  loaded.exports = function OldRedis(): void {}; // ioredis 4 exports only the class itself.
   try {
     t.throws(() => redisStoreAt("redis://app:hunter2@localhost"), {
       instanceOf: LockMisconfiguredError,
@@ -327,19 +327,19 @@ test("an ioredis that is too old for a URL is named as the cause", (t) => {
   }
 });
 
-test("where the database cannot be selected nothing is locked in another one, until it can be", async (t) => {
+test("locks throw until the user may select their database, and never go to another database", async (t) => {
   const admin = server.client();
   const user = (...rules: string[]): Promise<unknown> =>
     admin.call("ACL", "SETUSER", "unselecting", ...rules);
   await user("on", ">pw", "allkeys", "allchannels", "+@all", "-select");
   const client = new Redis({ port: server.port, username: "unselecting", password: "pw", db: 5 });
   t.teardown(() => client.disconnect());
-  const ofCaller = redisStore(client);
-  const ofOurs = storeAt(t, `redis://unselecting:pw@127.0.0.1:${server.port}/5`);
+  const byClient = redisStore(client);
+  const byUrl = storeAt(t, `redis://unselecting:pw@127.0.0.1:${server.port}/5`);
   await until(() => client.status === "ready");
   const inFive = new Redis({ port: server.port, db: 5 });
   t.teardown(() => inFive.disconnect());
-  for (const store of [ofCaller, ofOurs]) {
+  for (const store of [byClient, byUrl]) {
     const [key, requestId] = [newKey(), newId()];
     await t.throwsAsync(take(store, key, requestId), {
       instanceOf: LockMisconfiguredError,
@@ -349,17 +349,17 @@ test("where the database cannot be selected nothing is locked in another one, un
   }
   await user("+select");
   client.disconnect(true);
-  for (const store of [ofCaller, ofOurs]) {
+  for (const store of [byClient, byUrl]) {
     const key = newKey();
     await until(async () => (await take(store, key, newId()).catch(() => undefined))?.acquired === true);
     t.is(await admin.exists(key), 0);
     t.is(await inFive.exists(key), 1);
   }
-  await ofCaller.close();
+  await byClient.close();
 });
 
 for (const enableReadyCheck of [true, false]) {
-  test(`what waited for a connection to another database is not believed (enableReadyCheck=${enableReadyCheck})`, async (t) => {
+  test(`a command queued for a connection to the wrong database throws (enableReadyCheck=${enableReadyCheck})`, async (t) => {
     const name = `elsewhere${enableReadyCheck}`;
     await server
       .client()
@@ -369,7 +369,7 @@ for (const enableReadyCheck of [true, false]) {
     t.like(await take(holder, key, newId()), TAKEN);
     const client = server.client({ username: name, password: "pw", db: 5, enableReadyCheck });
     const store = redisStore(client);
-    t.not(client.status, "ready", "what is asked for now waits for the connection");
+    t.not(client.status, "ready", "the next command waits for the connection");
     await t.throwsAsync(take(store, key, newId()), {
       instanceOf: LockMisconfiguredError,
       message: /select/,
@@ -378,10 +378,10 @@ for (const enableReadyCheck of [true, false]) {
   });
 }
 
-test("what a client has queued for a transaction may still be carried out: nothing is known of it", async (t) => {
+test("a command that the client queues in a transaction throws, although it may run later", async (t) => {
   const client = server.client();
   const store = redisStore(client);
-  await take(store, newKey(), newId()); // The store has looked at its server.
+  await take(store, newKey(), newId()); // The store has read the server's settings.
   void client.multi({ pipeline: false });
   const key = newKey();
   await t.throwsAsync(take(store, key, newId()), { message: /QUEUED/ });

@@ -10,7 +10,7 @@ import { beforeRedis7 } from "./before-redis-7";
 import { asOneOfMany } from "./one-of-many";
 import { registering } from "./registering";
 
-// The contract over each way in which the store speaks to a Redis of one node.
+// The store contract for each way in which the store accesses a single Redis node.
 
 let server: RedisServer;
 let admin: Redis;
@@ -25,7 +25,7 @@ test.before(async () => {
     old: redisStore(beforeRedis7(server.client()).client),
   };
   await Promise.all(Object.values(stores).map((store) => hearing(store)));
-  await take(stores.old, newKey(), newId()); // By its refusal the store learns which server this is.
+  await take(stores.old, newKey(), newId()); // The refusal tells the store that the server is old.
 });
 
 test.after.always(async () => {
@@ -33,7 +33,7 @@ test.after.always(async () => {
   await server.stop();
 });
 
-/** Redis ends a key in the millisecond after its time; its clock and ours run side by side. */
+/** Redis expires a key up to a millisecond late, so this waits for a few milliseconds more. */
 const elapse = (ms: number): Promise<void> => pause(ms + 5);
 
 async function put(key: string, value: string, ms: number): Promise<void> {

@@ -26,34 +26,34 @@ import { until } from "../support/until";
 
 const HOUR_MS = 3_600_000;
 
-/** Far more than the way from the server takes. */
+/** Far longer than a reply from the server takes. */
 const LOCK_TIME_MS = 600_000;
 const WITH_TOKEN = { fencing: true, lockTimeMs: LOCK_TIME_MS };
 
-/** The ways in which the holder of a new key may have come to its token. */
+/** The ways in which a holder gets a fencing token for a new key. */
 const WAYS: Record<string, (store: Store, key: string) => Promise<unknown>> = {
-  "by a take": (store, key) => take(store, key, newId(), WITH_TOKEN),
-  "by a place that is the first": (store, key) => place(store, key, newId(), WITH_TOKEN),
-  "by its turn": async (store, key) => {
+  "acquire()": (store, key) => take(store, key, newId(), WITH_TOKEN),
+  "enqueue() of a free key": (store, key) => place(store, key, newId(), WITH_TOKEN),
+  "enqueue() with a reservation": async (store, key) => {
     const [holder, waiting] = [newId(), newId()];
     await take(store, key, holder);
     await place(store, key, waiting);
     await drop(store, key, holder);
     return await place(store, key, waiting, WITH_TOKEN);
   },
-  "from the holder before it": async (store, key) => {
+  "releaseAndEnqueue()": async (store, key) => {
     const requestId = newId();
     await take(store, key, requestId);
     return await store.releaseAndEnqueue({ key, requestId }, placing(key, newId(), WITH_TOKEN), TIMEOUT_MS);
   },
-  "by a renewal": async (store, key) => {
+  "renew()": async (store, key) => {
     const requestId = newId();
     await take(store, key, requestId);
     return await store.renew([{ ...renewal(key, requestId, LOCK_TIME_MS), fencing: true }], TIMEOUT_MS);
   },
 };
 
-test("the counter of the tokens outlives the lock by an hour, however the token was drawn", async (t) => {
+test("the fencing counter outlives the lock by an hour, however the token was drawn", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const store = redisStore(server.client());
@@ -67,7 +67,7 @@ test("the counter of the tokens outlives the lock by an hour, however the token 
   }
 });
 
-test("the same holds in a cluster, whose PUBLISH counts one node's listeners", async (t) => {
+test("the fencing counter outlives the lock by an hour in a cluster", async (t) => {
   const server = await startRedisCluster();
   t.teardown(server.stop);
   const store = redisStore(server.cluster());
@@ -80,7 +80,7 @@ test("the same holds in a cluster, whose PUBLISH counts one node's listeners", a
   }
 });
 
-// ---- a counter that somebody else has written -----------------------------------------------------------
+// ---- a counter that another program has written ---------------------------------------------------------
 
 const POISON = [
   "9007199254740993",
@@ -95,10 +95,10 @@ const POISON = [
   "nan",
   "inf",
 ];
-/** What one draw leaves in the counter must be exact, too. */
+/** The counter after one draw must be a safe integer as well. */
 const LARGEST_COUNTER = Number.MAX_SAFE_INTEGER - FENCING_STRIDE;
 
-test("a counter that is no safe integer is refused on each way to the key, and nothing is taken or changed", async (t) => {
+test("every way to acquire rejects a fencing counter that is not a safe integer, and leaves it unchanged", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const client = server.client();
@@ -125,7 +125,7 @@ test("a counter that is no safe integer is refused on each way to the key, and n
       }
       const isNextAlone = typeof drawn === "object" && drawn !== null && "next" in drawn;
       if (isNextAlone)
-        t.is(drawn.next, undefined); // The one who is next asks again by itself, and is told then.
+        t.is(drawn.next, undefined); // The next caller asks again by itself, and gets the error then.
       else t.true(isMisconfigured(drawn), `${way}: ${String(drawn)}`);
       t.is(await client.get(fenceOf(key)), text, way);
     }),
@@ -133,14 +133,14 @@ test("a counter that is no safe integer is refused on each way to the key, and n
   );
 });
 
-/** By its own error, or, where several were asked for, by that of the one. */
+/** Whether the result, or the only reply in it, is the error for an invalid counter. */
 function isMisconfigured(drawn: unknown): boolean {
   const [error] = Array.isArray(drawn) ? (drawn as unknown[]) : [drawn];
   return error instanceof LockMisconfiguredError && error.message.includes("lockweave:2:fence:{");
 }
 
 test.serial(
-  "no body runs with a token from a poisoned counter, and the error names the counter and the cure",
+  "no body runs with a token from an invalid counter, and the error names the counter",
   async (t) => {
     const server = await startRedis();
     t.teardown(server.stop);
@@ -161,7 +161,7 @@ test.serial(
   },
 );
 
-test("in a quorum, a poisoned counter costs its master's vote for the token, and no token falls", async (t) => {
+test("in a quorum, a master with an invalid counter has no vote for the token, and tokens still rise", async (t) => {
   const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
   for (const server of servers) t.teardown(server.stop);
   const store = quorumStore(
@@ -174,7 +174,7 @@ test("in a quorum, a poisoned counter costs its master's vote for the token, and
   const drawn = async (): Promise<number> => token(await take(store, key, newId(), wish));
   const attempt = (): Promise<number | undefined> => drawn().catch(() => undefined);
   let first: number | undefined;
-  await until(async () => (first = await attempt()) !== undefined); // Once the masters have run for the lock time.
+  await until(async () => (first = await attempt()) !== undefined); // Succeeds once the masters have been up for the lock time.
   const [one, two] = servers.map((server) => server.client());
   await one?.set(fenceOf(key), "9007199254740993");
   let second: number | undefined;

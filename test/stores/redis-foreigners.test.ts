@@ -19,7 +19,7 @@ import type { Store } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
-// Others who use the same keys in their own way.
+// Other programs that use the same keys without Lockweave.
 
 let server: RedisServer;
 let store: Store;
@@ -35,7 +35,7 @@ test.after.always(async () => {
   await server.stop();
 });
 
-test("a foreigner's plain SET NX PX and a lock exclude each other, both ways", async (t) => {
+test("a plain SET NX PX of another program and a lock exclude each other", async (t) => {
   const foreigner = server.client();
   const [key, requestId] = [newKey(), newId()];
   t.is(await foreigner.set(key, "foreigner", "PX", 600_000, "NX"), "OK");
@@ -53,7 +53,7 @@ test("a foreigner's plain SET NX PX and a lock exclude each other, both ways", a
   t.is(await foreigner.set(key, "foreigner", "PX", 600_000, "NX"), null);
 });
 
-test("those who wait go on in their order when a foreigner frees the key, and wait when it takes it", async (t) => {
+test("waiters keep their order while another program acquires and deletes the key", async (t) => {
   const foreigner = server.client();
   const [key, first, second] = [newKey(), newId(), newId()];
   const ear = listen(store, first);
@@ -64,18 +64,18 @@ test("those who wait go on in their order when a foreigner frees the key, and wa
   t.is(await foreigner.set(key, "another", "PX", 600_000, "NX"), "OK");
   await queued(store, key, first);
   await foreigner.del(key);
-  await queued(store, key, second); // The second notices, and it is the first's turn.
+  await queued(store, key, second); // The second waiter notices, and the key is reserved for the first one.
   await ear.heard;
   t.is(await foreigner.set(key, "foreigner", "PX", 600_000, "NX"), null);
   const lost = await takenInTurn(store, key, first);
-  await foreigner.del(key); // From under the holder.
+  await foreigner.del(key); // While the first waiter holds it.
   const requestId = await takenInTurn(store, key, second);
   t.deepEqual(await drop(store, key, lost), { released: false, holder: requestId });
   t.deepEqual(await drop(store, key, requestId), { released: true });
   ear.deafen();
 });
 
-test("a foreign key without time to live is held, and nobody knows when it becomes free", async (t) => {
+test("a key of another program without an expiry is held, without a time when it becomes free", async (t) => {
   const foreigner = server.client();
   const key = newKey();
   await foreigner.set(key, "for ever");
@@ -85,7 +85,7 @@ test("a foreign key without time to live is held, and nobody knows when it becom
   t.deepEqual(await place(store, key, newId()), held);
 });
 
-test("a hold that somebody made to last for ever is not shortened by a renewal", async (t) => {
+test("a renewal does not shorten a hold that another program made persistent", async (t) => {
   const foreigner = server.client();
   const [key, requestId] = [newKey(), newId()];
   await take(store, key, requestId);
@@ -95,7 +95,7 @@ test("a hold that somebody made to last for ever is not shortened by a renewal",
 });
 
 for (const fencing of [false, true]) {
-  test(`a key that holds other data than text is a misconfiguration to take, ${fencing ? "with" : "without"} fencing, and held by another`, async (t) => {
+  test(`a key that is not text cannot be acquired ${fencing ? "with" : "without"} fencing, and counts as held`, async (t) => {
     const foreigner = server.client();
     const [key, requestId] = [newKey(), newId()];
     await foreigner.rpush(key, "an element");

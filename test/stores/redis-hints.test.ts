@@ -24,17 +24,17 @@ import { startRedisCluster } from "../support/redis-cluster";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
-import { hearingEverywhere, shardInboxes } from "./hearing-everywhere";
-import { noting } from "./noting-listener";
+import { untilSubscribedEverywhere, shardInboxes } from "./hearing-everywhere";
+import { recordEvents } from "./noting-listener";
 
-// The second connection, on which those who wait are told; and those who died in the queue.
+// The second connection, on which waiters get wake-ups, and dead waiters in the queue.
 
 let server: RedisServer;
 let store: Store;
 
 test.before(async () => {
   server = await startRedis();
-  store = redisStore(withoutTime(server.client(), "*")); // Nothing ends by itself, however slow the machine is.
+  store = redisStore(withoutTime(server.client(), "*")); // Nothing expires by itself, even on a slow machine.
   await hearing(store);
 });
 
@@ -43,7 +43,7 @@ test.after.always(async () => {
   await server.stop();
 });
 
-/** A store whose process dies: its places stay, and nobody hears in its inbox. */
+/** A store whose process dies. Its tickets remain, and nobody listens to its inbox. */
 async function dying(from: RedisServer = server): Promise<{ store: Store; die(): Promise<void> }> {
   const watcher = from.client();
   const subscriptions = async (): Promise<number> => (await inboxes(watcher)).length;
@@ -63,7 +63,7 @@ async function inboxes(watcher: ReturnType<RedisServer["client"]>): Promise<unkn
   return await watcher.pubsub("CHANNELS", "lockweave:2:inbox:*");
 }
 
-test.serial("those who died at the head of the queue cost the living nothing", async (t) => {
+test.serial("dead waiters at the head of the queue do not delay a live waiter", async (t) => {
   const [key, holder, waiting] = [newKey(), newId(), newId()];
   await take(store, key, holder);
   const dead = await dying();
@@ -74,7 +74,7 @@ test.serial("those who died at the head of the queue cost the living nothing", a
   t.is(await look(store, key), reservedFor(waiting));
 });
 
-test.serial("the living pass the dead whichever way the key comes to them", async (t) => {
+test.serial("a live waiter overtakes dead waiters in every way to get the key", async (t) => {
   const dead = await dying();
   const keys = {
     next: newKey(),
@@ -99,28 +99,25 @@ test.serial("the living pass the dead whichever way the key comes to them", asyn
   t.is(await look(store, keys.leave), reservedFor(waiting));
   await store.releaseMany?.([{ key: keys.many, requestId: holder }], TIMEOUT_MS);
   t.is(await look(store, keys.many), reservedFor(waiting));
-  await server.client().del(keys.place); // As when its lock time ends.
+  await server.client().del(keys.place); // As if the lock had expired.
   await takenInTurn(store, keys.place, waiting);
 });
 
-test.serial(
-  "who cannot be told at this moment keeps its place, and its turn comes when it can",
-  async (t) => {
-    const mortal = await dying();
-    const [key, holder, reconnecting, other] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, holder);
-    await queued(mortal.store, key, reconnecting);
-    await queued(store, key, other);
-    await mortal.die(); // The inbox is closed; the store can still be asked.
-    await drop(store, key, holder);
-    const requestId = await takenInTurn(store, key, other);
-    await queued(mortal.store, key, reconnecting);
-    await drop(store, key, requestId);
-    t.is(await look(store, key), reservedFor(reconnecting), "as nobody else can be told");
-  },
-);
+test.serial("a waiter that is briefly unreachable keeps its position, and gets the key later", async (t) => {
+  const mortal = await dying();
+  const [key, holder, reconnecting, other] = [newKey(), newId(), newId(), newId()];
+  await take(store, key, holder);
+  await queued(mortal.store, key, reconnecting);
+  await queued(store, key, other);
+  await mortal.die(); // The inbox is closed, but the store can still send commands.
+  await drop(store, key, holder);
+  const requestId = await takenInTurn(store, key, other);
+  await queued(mortal.store, key, reconnecting);
+  await drop(store, key, requestId);
+  t.is(await look(store, key), reservedFor(reconnecting), "no other waiter is reachable");
+});
 
-test.serial("where nobody can be told, the key is reserved for the first all the same", async (t) => {
+test.serial("the key is reserved for the first waiter if no waiter is reachable", async (t) => {
   const dead = await dying();
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
   await take(store, key, holder);
@@ -132,14 +129,14 @@ test.serial("where nobody can be told, the key is reserved for the first all the
 });
 
 test.serial(
-  "in a cluster, too, those who died cost the living nothing: each master knows who hears",
+  "dead waiters do not delay a live waiter in a cluster, because each master knows the subscribers",
   async (t) => {
     const cluster = await startRedisCluster();
     t.teardown(() => cluster.stop());
     const [node] = cluster.nodes;
-    if (node === undefined) throw new Error("a cluster of no nodes");
+    if (node === undefined) throw new Error("the cluster has no nodes");
     const [own, dead] = [redisStore(cluster.cluster()), redisStore(cluster.cluster())];
-    for (const one of [own, dead]) await hearingEverywhere(one, cluster);
+    for (const one of [own, dead]) await untilSubscribedEverywhere(one, cluster);
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
     await take(own, key, holder);
     await queued(dead, key, first);
@@ -153,7 +150,7 @@ test.serial(
 );
 
 test.serial(
-  "in a cluster whose user may not use sharded pub/sub, hints come by the plain one, and nobody is passed",
+  "a cluster user without sharded pub/sub gets wake-ups over plain pub/sub, and no waiter is skipped",
   async (t) => {
     const cluster = await startRedisCluster();
     t.teardown(() => cluster.stop());
@@ -172,14 +169,14 @@ test.serial(
   },
 );
 
-test("a client that connects when it is first used hears hints all the same", async (t) => {
+test("a client with lazyConnect receives wake-ups", async (t) => {
   const lazy = redisStore(server.client({ lazyConnect: true }));
   await hearing(lazy);
   await lazy.close();
   t.pass();
 });
 
-test("a client without an offline queue hears hints all the same", async (t) => {
+test("a client without an offline queue receives wake-ups", async (t) => {
   const client = server.client({ enableOfflineQueue: false });
   await until(() => client.status === "ready");
   const strict = redisStore(client);
@@ -188,7 +185,7 @@ test("a client without an offline queue hears hints all the same", async (t) => 
   t.pass();
 });
 
-test("close() ends the subscription in Redis, and the inbox is one for all that a process waits for", async (t) => {
+test("a process uses one inbox for all keys, and close() unsubscribes it", async (t) => {
   const lonely = await startRedis();
   t.teardown(lonely.stop);
   const watcher = lonely.client();
@@ -200,41 +197,41 @@ test("close() ends the subscription in Redis, and the inbox is one for all that 
   await until(async () => (await inboxes(watcher)).length === 0);
 });
 
-test("after the subscriber's connection broke, everybody looks again and hears again", async (t) => {
-  const lonely = await startRedis(); // All its subscribers are cut off below.
+test("a broken subscriber connection wakes all waiters, and wake-ups work again", async (t) => {
+  const lonely = await startRedis(); // This test disconnects all its subscribers.
   t.teardown(lonely.stop);
   const watcher = lonely.client();
   const own = redisStore(lonely.client());
   const [key, holder, waiting] = [newKey(), newId(), newId()];
   await hearing(own);
   const ear = listen(own, waiting);
-  const told = noting(own);
+  const events = recordEvents(own);
   await watcher.call("CLIENT", "KILL", "TYPE", "pubsub");
-  await told.everybodyHinted;
+  await events.allWoken;
   await take(own, key, holder);
   await queued(own, key, waiting);
   await drop(own, key, holder);
   await ear.heard;
-  t.is(told.reconnects, 0, "the connection for commands is the same");
+  t.is(events.reconnects, 0, "the command connection did not reconnect");
   await own.close();
 });
 
-test("several who listen are told each, and one who comes later too", async (t) => {
+test("every listener gets the wake-ups, also one that is added later", async (t) => {
   const own = redisStore(server.client());
-  const [one, two] = [noting(own), noting(own)];
+  const [one, two] = [recordEvents(own), recordEvents(own)];
   await hearing(own);
-  await Promise.all([one.everybodyHinted, two.everybodyHinted]);
+  await Promise.all([one.allWoken, two.allWoken]);
   const [key, holder, waiting] = [newKey(), newId(), newId()];
   const ear = listen(own, waiting);
   await take(own, key, holder);
   await queued(own, key, waiting);
   await drop(own, key, holder);
   await ear.heard;
-  t.true(one.hints.includes(waiting) && two.hints.includes(waiting));
+  t.true(one.wakeUps.includes(waiting) && two.wakeUps.includes(waiting));
   await own.close();
 });
 
-test("close() while the second connection subscribes anew leaves no rejection that nobody handles", async (t) => {
+test("close() while the second connection resubscribes causes no unhandled rejection", async (t) => {
   const other = await startRedis();
   const proxy = await startTcpProxy(other.port);
   t.teardown(async () => {
@@ -249,7 +246,7 @@ test("close() while the second connection subscribes anew leaves no rejection th
   proxy.cut();
   proxy.delayReplies(300);
   await until(async () => !(await subscribed()));
-  await until(subscribed); // Anew, and its reply is on its way.
+  await until(subscribed); // It has resubscribed, and the reply is delayed.
   await closing.close();
   await pause(0);
   t.pass();
@@ -257,19 +254,19 @@ test("close() while the second connection subscribes anew leaves no rejection th
 
 // ---- the order of the queue -----------------------------------------------------------------------------
 
-/** What a step of the server's clock does to a queue: all that was written before it is off by the step. */
+/** Changes a queue as a step of the server's clock would: all earlier entries are off by the step. */
 async function stepClock(of: ReturnType<RedisServer["client"]>, queue: string, ms: number): Promise<void> {
   for (const entry of await of.zrange(queue, "0", "-1")) {
-    // Ends are written as minus the time: a clock that went back is as if all ends were so much later.
+    // Deadlines are stored as negative times. If the clock steps back, they appear later by the step.
     if (entry.startsWith("-")) await of.zincrby(queue, ms * 1_000, entry);
   }
 }
 
 for (const [name, ms] of [
   ["back", -60_000],
-  ["forward by less than a place lasts", 500],
+  ["forward by less than the ticket time", 500],
 ] as const) {
-  test(`a server clock that steps ${name} leaves the order of the queue as it was`, async (t) => {
+  test(`the queue keeps its order if the server clock steps ${name}`, async (t) => {
     const client = server.client();
     const [key, holder] = [newKey(), newId()];
     const waiting = Array.from({ length: 6 }, newId);

@@ -5,15 +5,15 @@ import { isInSlot, nameBeside } from "../../runtime/stores/redis/keys";
 import { RESERVED_NAMESPACE } from "../../runtime/limits";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
 
-// Names are made of few characters, so that braces meet in every way.
+// Names consist of few characters, so that braces occur in every combination.
 const pieces = fc.constantFrom("{", "}", "{}", "a", "b", ":", "7", "queue:", "lockweave", "2:", "by-tag:{a}");
 const texts = fc.array(pieces, { maxLength: 6 }).map((some) => some.join(""));
 const prefixes = texts.filter((prefix) => !prefix.includes(RESERVED_NAMESPACE));
-/** No way in takes a key in the reserved namespace. */
+/** Every public function rejects keys in the reserved namespace. */
 const keys = texts.filter((key) => !key.startsWith(RESERVED_NAMESPACE));
 const locks = fc.record({ prefix: prefixes, key: keys });
 
-test("no two locks share a queue, nor a counter, nor is one's queue the other's counter or key", (t) => {
+test("the queue and the counter of a lock have names that no other lock uses", (t) => {
   fc.assert(
     fc.property(locks, locks, (one, other) => {
       const isSame = one.prefix === other.prefix && one.key === other.key;
@@ -32,7 +32,7 @@ test("no two locks share a queue, nor a counter, nor is one's queue the other's 
   t.pass();
 });
 
-test("with one prefix, no lock key is the name of what stands beside another", (t) => {
+test("no lock key equals the queue name of another key with the same prefix", (t) => {
   fc.assert(
     fc.property(locks, keys, ({ prefix, key }, other) => nameBeside("queue", prefix, key) !== other),
     { numRuns: 5_000 },
@@ -44,7 +44,7 @@ test("with one prefix, no lock key is the name of what stands beside another", (
   t.is(nameBeside("queue", "", "a}b"), "lockweave:2:queue-by-name:a}b");
 });
 
-test("Redis itself hashes what stands beside a lock to the lock's slot, where it is said to", async (t) => {
+test("Redis hashes the queue and the counter to the slot of the lock key if isInSlot() says so", async (t) => {
   const server: RedisCluster = await startRedisCluster();
   t.teardown(() => server.stop());
   const client: Redis = server.client();

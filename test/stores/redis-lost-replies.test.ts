@@ -15,9 +15,9 @@ import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
-import { noting } from "./noting-listener";
+import { recordEvents } from "./noting-listener";
 
-// A client of the user's may send a command again, unasked, when the connection broke before its reply came.
+// The caller's client may resend a command by itself if the connection breaks before the reply.
 
 let server: RedisServer;
 
@@ -35,7 +35,7 @@ async function overProxy(t: ExecutionContext): Promise<{ own: Store; proxy: TcpP
     await proxy.stop();
   });
   const [key, requestId] = [newKey(), newId()];
-  await take(own, key, requestId); // The scripts are known from here on.
+  await take(own, key, requestId); // Redis has the scripts from here on.
   await renew(own, key, requestId, 60_000);
   const request = placing(key, newId());
   await own.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
@@ -45,7 +45,7 @@ async function overProxy(t: ExecutionContext): Promise<{ own: Store; proxy: TcpP
   return { own, proxy };
 }
 
-test("a take that was sent again finds itself", async (t) => {
+test("a resent acquire() reports its own requestId as the holder", async (t) => {
   const watcher = server.client();
   const { own, proxy } = await overProxy(t);
   const [key, requestId] = [newKey(), newId()];
@@ -56,11 +56,11 @@ test("a take that was sent again finds itself", async (t) => {
   t.deepEqual(await taken, { acquired: false, holder: requestId, freeInMs: undefined });
 });
 
-test("a place that was sent again finds itself", async (t) => {
+test("a resent enqueue() reports its own requestId as the holder", async (t) => {
   const watcher = server.client();
   const { own, proxy } = await overProxy(t);
   const [key, requestId] = [newKey(), newId()];
-  const { warnings } = noting(own);
+  const { warnings } = recordEvents(own);
   proxy.withholdReplies();
   const taken = place(own, key, newId(), {}, requestId);
   await until(async () => (await watcher.exists(key)) === 1);
@@ -69,7 +69,7 @@ test("a place that was sent again finds itself", async (t) => {
   t.deepEqual(warnings, []);
 });
 
-test("a drop that was sent again is not taken for a lost lock: nobody can know, and so it says", async (t) => {
+test("a resent release() throws instead of reporting a lost lock", async (t) => {
   const watcher = server.client();
   const { own, proxy } = await overProxy(t);
   const [key, other, requestId] = [newKey(), newKey(), newId()];
@@ -84,7 +84,7 @@ test("a drop that was sent again is not taken for a lost lock: nobody can know, 
   t.true(reply instanceof Error && reply.message.startsWith("the connection broke"));
 });
 
-test("a next that was sent again says that nobody can know, and its request can be renewed", async (t) => {
+test("a resent releaseAndEnqueue() throws, and the next hold can be renewed", async (t) => {
   const watcher = server.client();
   const { own, proxy } = await overProxy(t);
   const [key, requestId] = [newKey(), newId()];
@@ -98,7 +98,7 @@ test("a next that was sent again says that nobody can know, and its request can 
   t.deepEqual(await renew(own, key, request.requestId, 60_000), { renewed: true });
 });
 
-test("a take that was sent again, and not carried out before, says that it may come once more", async (t) => {
+test("a resent acquire() whose first copy was lost says that it may arrive again", async (t) => {
   const { own, proxy } = await overProxy(t);
   const requestId = newId();
   const bytesBefore = proxy.bytesSent;
@@ -109,13 +109,13 @@ test("a take that was sent again, and not carried out before, says that it may c
   t.deepEqual(await taken, { acquired: true, mayComeAgain: true });
 });
 
-test("a client in the middle of a transaction gives no reply, and none is made of its words", async (t) => {
+test("a script throws if the client is in a transaction, because QUEUED is not a reply", async (t) => {
   const client = server.client();
   const own = redisStore(client);
   t.teardown(() => own.close());
   const [key, requestId] = [newKey(), newId()];
   await take(own, key, requestId);
-  await drop(own, key, newId()); // The scripts are known from here on.
+  await drop(own, key, newId()); // Redis has the scripts from here on.
   await place(own, key, newId(), {}, newId());
   await renew(own, key, requestId, 60_000);
   await client.multi({ pipeline: false });

@@ -28,7 +28,7 @@ test.after.always(() => server.stop());
 
 type Many = Required<Pick<Store, "acquireMany" | "enqueueMany" | "releaseMany">>;
 
-/** A store of its own whose scripts the server knows already, and what is sent over it. */
+/** A store whose scripts the server has already, and the commands that it sends. */
 async function countedStore(): Promise<{
   own: Store;
   acquireMany: NonNullable<Many["acquireMany"]>;
@@ -40,7 +40,7 @@ async function countedStore(): Promise<{
   const own = redisStore(client);
   const { acquireMany, enqueueMany, releaseMany } = own;
   if (acquireMany === undefined || enqueueMany === undefined || releaseMany === undefined) {
-    throw new Error("Expected a store that takes many");
+    throw new Error("Expected a store with acquireMany(), enqueueMany() and releaseMany()");
   }
   const key = newKey();
   await acquireMany([request(key, newId())], TIMEOUT_MS);
@@ -52,7 +52,7 @@ async function countedStore(): Promise<{
   return { own, acquireMany, enqueueMany, releaseMany, commands };
 }
 
-test("as many keys as may be asked for at once go in one command", async (t) => {
+test("one command handles the largest allowed number of keys", async (t) => {
   const { own, acquireMany, enqueueMany, releaseMany, commands } = await countedStore();
   const holds = Array.from({ length: MOST_AT_ONCE }, () => ({ key: newKey(), requestId: newId() }));
   const requests = holds.map(({ key, requestId }) => request(key, requestId));
@@ -79,7 +79,7 @@ test("as many keys as may be asked for at once go in one command", async (t) => 
   await own.close();
 });
 
-test("a script holds up the server for a few hundred keys at most", async (t) => {
+test("a script handles at most a few hundred keys, so that it does not block the server", async (t) => {
   const { own, commands } = await countedStore();
   const requests = Array.from({ length: 600 }, () => renewal(newKey(), newId()));
   t.is((await own.renew(requests, TIMEOUT_MS)).length, 600);
@@ -90,7 +90,7 @@ test("a script holds up the server for a few hundred keys at most", async (t) =>
   await own.close();
 });
 
-test("of those who ask together, only the one whose key holds other data is refused for it", async (t) => {
+test("only the key that holds other data is rejected in a command for several keys", async (t) => {
   const foreigner = server.client();
   const { own, acquireMany, enqueueMany, releaseMany, commands } = await countedStore();
   const [free, wrong, held] = [newKey(), newKey(), newKey()];
@@ -131,7 +131,7 @@ test("of those who ask together, only the one whose key holds other data is refu
   await own.close();
 });
 
-test("a server that takes no writes any more says so to the client of many as of one, which looks for another", async (t) => {
+test("READONLY reaches the client's reconnectOnError also for commands for many keys", async (t) => {
   const former = await startRedis();
   const client = former.client();
   const own = redisStore(client);
@@ -157,7 +157,7 @@ test("a server that takes no writes any more says so to the client of many as of
   t.is(refused.filter((message) => message.includes("READONLY")).length, asked.length);
 });
 
-test("of those who renew together, one whose counter of tokens holds other data is told it by itself", async (t) => {
+test("only the renewal with an invalid fencing counter is rejected in a command for several keys", async (t) => {
   const foreigner = server.client();
   const { own } = await countedStore();
   const [plain, wrong, fenced, requestId] = [newKey(), newKey(), newKey(), newId()];
@@ -171,7 +171,7 @@ test("of those who renew together, one whose counter of tokens holds other data 
   await own.close();
 });
 
-test("when the server does not answer, each of many learns it", async (t) => {
+test("every request gets an error if the server does not reply", async (t) => {
   const mortal = await startRedis();
   const own = redisStore(mortal.client());
   t.teardown(() => own.close());
@@ -182,7 +182,7 @@ test("when the server does not answer, each of many learns it", async (t) => {
     own.enqueue(placing(newKey(), newId()), TIMEOUT_MS),
   ]);
   const [renewed, looked] = [own.renew(requests, TIMEOUT_MS), own.peek(keys, TIMEOUT_MS)];
-  await mortal.stop(); // Its clients are disconnected by it.
+  await mortal.stop(); // This also disconnects its clients.
   t.true((await asked).every(({ status }) => status === "rejected"));
   for (const replies of [await renewed, await looked]) {
     t.is(replies.length, 300);
@@ -190,7 +190,7 @@ test("when the server does not answer, each of many learns it", async (t) => {
   }
 });
 
-test("with fencing each draws its token in a script of its own", async (t) => {
+test("each acquisition with fencing draws its token in its own script", async (t) => {
   const { own, commands } = await countedStore();
   const [key, other, requestId] = [newKey(), newKey(), newId()];
   await take(own, newKey(), newId(), { fencing: true });
@@ -200,7 +200,7 @@ test("with fencing each draws its token in a script of its own", async (t) => {
   await own.close();
 });
 
-test("of many who share a key each is renewed once, in one command", async (t) => {
+test("one command renews each of many shared holds of a key once", async (t) => {
   const own = redisStore(server.client());
   const admin = server.client();
   const key = newKey();
@@ -219,7 +219,7 @@ test("of many who share a key each is renewed once, in one command", async (t) =
   t.is(await admin.exists(key), 0);
 });
 
-test("a hold that is given back twice in one command is passed on once", async (t) => {
+test("a hold that is released twice in one command is passed on once", async (t) => {
   const own = redisStore(server.client());
   t.teardown(() => own.close());
   await hearing(own);
@@ -233,7 +233,7 @@ test("a hold that is given back twice in one command is passed on once", async (
   ]);
 });
 
-test("where no memory is left, a hold is closed and revoked as ever", async (t) => {
+test("a hold can be released with a cooldown and revoked if Redis has no memory left", async (t) => {
   const full = await startRedis("--maxmemory-policy", "noeviction");
   const own = redisStore(full.client());
   const holds = [newKey(), newKey()].map((key) => ({ key, requestId: newId() }));
@@ -249,7 +249,7 @@ test("where no memory is left, a hold is closed and revoked as ever", async (t) 
   await full.stop();
 });
 
-test("where no memory is left, those who share a key renew it and give it back, and nobody comes in", async (t) => {
+test("shared holds can be renewed and released, but not acquired, if Redis has no memory left", async (t) => {
   const full = await startRedis("--maxmemory-policy", "noeviction");
   const own = redisStore(full.client());
   const [key, one, other, third] = [newKey(), newId(), newId(), newId()];

@@ -22,7 +22,7 @@ import { reservedFor } from "../../runtime/stores/value";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { OldStore } from "./protocol-1/old-store";
 
-// A rolling upgrade: processes of version 0.1, which speak protocol 1, beside those of this version, on the same keys.
+// A rolling upgrade: processes of version 0.1, which use protocol 1, and of this version use the same keys.
 
 let server: RedisServer;
 let client: Redis;
@@ -42,7 +42,7 @@ test.after.always(async () => {
   await server.stop();
 });
 
-test("what the old version holds the new one neither takes, renews nor drops, and has when it is released", async (t) => {
+test("the new version neither acquires, renews, nor releases a hold of the old one, and acquires the key after it", async (t) => {
   for (const release of [
     (key: string, id: string) => old.release(key, id),
     (key: string, id: string) => old.releaseMany(key, id),
@@ -63,7 +63,7 @@ test("what the old version holds the new one neither takes, renews nor drops, an
   }
 });
 
-test("what the new version holds the old one neither takes, renews nor releases, and has when it is dropped", async (t) => {
+test("the old version neither acquires, renews, nor releases a hold of the new one, and acquires the key after it", async (t) => {
   const [key, holder, id] = [newKey(), newId(), newId()];
   t.deepEqual(await take(store, key, holder), TAKEN);
   t.false(await old.acquire(key, id));
@@ -78,7 +78,7 @@ test("what the new version holds the old one neither takes, renews nor releases,
   t.true(await old.acquire(key, id));
 });
 
-test("what the new version has reserved the old one takes for somebody's hold, even under the same id", async (t) => {
+test("the old version treats a reservation of the new one as a hold, even with the same ID", async (t) => {
   const [key, holder, waiting] = [newKey(), newId(), newId()];
   await take(store, key, holder);
   await queued(store, key, waiting);
@@ -94,7 +94,7 @@ test("what the new version has reserved the old one takes for somebody's hold, e
   await takenInTurn(store, key, waiting);
 });
 
-test("what the old version's queue has given the new one takes for somebody's hold, even at the same place", async (t) => {
+test("the new version treats a key that the old queue passed on as a hold, even for a ticket with its ID", async (t) => {
   const [key, holder, given] = [newKey(), newId(), newId()];
   await old.acquire(key, holder);
   t.false(await old.wait(key, given));
@@ -105,26 +105,26 @@ test("what the old version's queue has given the new one takes for somebody's ho
     await store.dequeue(key, id, TIMEOUT_MS);
   }
   t.is(await look(store, key), given);
-  t.true(await old.wait(key, given), "it is taken by the one to whom it was given");
+  t.true(await old.wait(key, given), "the waiter that got the key acquires it");
 });
 
-test("who waits for the other version's holder hears nothing, and finds the free key by the next look", async (t) => {
+test("a waiter gets no wake-up from the other version, and finds the free key when it polls", async (t) => {
   const [key, mine, theirs, holder] = [newKey(), newId(), newId(), newId()];
   await take(store, key, holder);
   t.false(await old.wait(key, theirs));
   await drop(store, key, holder);
-  t.is(await look(store, key), undefined, "the new version knows nothing of the old queue");
+  t.is(await look(store, key), undefined, "the new version ignores the old queue");
   t.true(await old.wait(key, theirs));
   await queued(store, key, mine);
   t.is(await old.release(key, theirs), "released");
-  t.is(await look(store, key), undefined, "nor the old version of the new one");
+  t.is(await look(store, key), undefined, "the old version ignores the new queue");
   await takenInTurn(store, key, mine);
 });
 
-test("where both have queues, each goes on with its own, and the other has its turn when that is empty", async (t) => {
+test("each version serves its own queue first, and the other queue when it is empty", async (t) => {
   const [key, holder, mine, theirs] = [newKey(), newId(), newId(), newId()];
   await take(store, key, holder);
-  t.false(await old.wait(key, theirs)); // Came first.
+  t.false(await old.wait(key, theirs)); // This waiter came first.
   await queued(store, key, mine);
   await drop(store, key, holder);
   t.false(await old.wait(key, theirs));
@@ -133,7 +133,7 @@ test("where both have queues, each goes on with its own, and the other has its t
   t.true(await old.wait(key, theirs));
 });
 
-test("nothing that the one writes is what the other reads", async (t) => {
+test("the versions share no Redis key except the lock key", async (t) => {
   const key = newKey();
   await take(store, key, newId(), { fencing: true });
   await queued(store, key, newId());
@@ -147,7 +147,7 @@ test("nothing that the one writes is what the other reads", async (t) => {
   t.deepEqual(mine.toSorted(), [key, `lockweave:2:fence:{${key}}`, `lockweave:2:queue:{${key}}`].toSorted());
 });
 
-test("fencing tokens rise from one version to the other by the server's clock", async (t) => {
+test("fencing tokens rise across both versions, because they use the server's clock", async (t) => {
   const key = newKey();
   let last = 0;
   for (let n = 0; n < 20; n += 1) {

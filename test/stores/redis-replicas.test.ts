@@ -14,7 +14,7 @@ import { retire } from "../support/retire";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// A master with one replica, which hangs where a test says so.
+// A master with one replica. Some tests suspend the replica.
 
 let master: RedisServer;
 let replica: RedisServer;
@@ -32,12 +32,12 @@ test.after.always(async () => {
   await replica.stop();
 });
 
-/** Until the test is over, or `moveOn` is called. */
-function hang(t: ExecutionContext): { moveOn(): void } {
+/** Suspends the replica until the end of the test or until `resume()`. */
+function hang(t: ExecutionContext): { resume(): void } {
   process.kill(replica.pid, "SIGSTOP");
-  const moveOn = (): void => void process.kill(replica.pid, "SIGCONT");
-  t.teardown(moveOn);
-  return { moveOn };
+  const resume = (): void => void process.kill(replica.pid, "SIGCONT");
+  t.teardown(resume);
+  return { resume };
 }
 
 function openStore(t: ExecutionContext): Store {
@@ -58,14 +58,14 @@ async function callsOf(command: string): Promise<number> {
   return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, "m").exec(stats)?.[1] ?? 0);
 }
 
-/** Since the master was started. */
+/** The number of connections since the master started. */
 async function connectionsMade(): Promise<number> {
   return Number(/^total_connections_received:(\d+)/m.exec(await admin.info("stats"))?.[1]);
 }
 
 const request = (key: string) => ({ key, requestId: newId(), lockTimeMs: 10_000, fencing: false });
 
-test.serial("what is taken is at the replica when the reply comes", async (t) => {
+test.serial("a lock with replicas is on the replica when acquire() resolves", async (t) => {
   const store = openStore(t);
   const there = replica.client();
   for (const fencing of [false, true]) {
@@ -76,7 +76,7 @@ test.serial("what is taken is at the replica when the reply comes", async (t) =>
   }
 });
 
-test.serial("what is taken in a database that was selected at run time is confirmed there", async (t) => {
+test.serial("the replica confirms a lock in a database that was selected at run time", async (t) => {
   const client = master.client();
   const store = redisStore(client);
   t.teardown(() => store.close());
@@ -89,7 +89,7 @@ test.serial("what is taken in a database that was selected at run time is confir
   }
 });
 
-test.serial("what was taken is not known to be, where the replica has not confirmed it", async (t) => {
+test.serial("acquire() throws if the replica does not confirm the lock", async (t) => {
   hang(t);
   const store = openStore(t);
   const one = { ...request(newKey()), replicas: 1 };
@@ -99,7 +99,7 @@ test.serial("what was taken is not known to be, where the replica has not confir
   t.like(await store.release(one, TIMEOUT_MS), { released: true });
 });
 
-test.serial("a hold that somebody has taken away is not confirmed, whatever replicas say", async (t) => {
+test.serial("a renewal reports a lost hold although the replica confirms", async (t) => {
   const store = openStore(t);
   const one = { ...request(newKey()), replicas: 1 };
   t.deepEqual(await store.renew([one], TIMEOUT_MS), [{ renewed: false, holder: undefined }] as never);
@@ -107,7 +107,7 @@ test.serial("a hold that somebody has taken away is not confirmed, whatever repl
   t.deepEqual(await store.renew([one], TIMEOUT_MS), [{ renewed: false, holder: "somebody" }] as never);
 });
 
-test.serial("many that are asked for at once wait for their replicas together", async (t) => {
+test.serial("concurrent requests share WAIT commands for their replicas", async (t) => {
   const store = openStore(t);
   const before = await callsOf("wait");
   const many = Array.from({ length: 100 }, () => ({ ...request(newKey()), replicas: 1 }));
@@ -120,7 +120,7 @@ test.serial("many that are asked for at once wait for their replicas together", 
   await Promise.all(many.map((one) => store.release(one, 5_000)));
 });
 
-test.serial("a lock that the replica does not confirm is given back when the budget is spent", async (t) => {
+test.serial("a lock that the replica does not confirm is released when the wait budget ends", async (t) => {
   hang(t);
   const key = newKey();
   const error = await t.throwsAsync(
@@ -134,30 +134,30 @@ test.serial("a lock that the replica does not confirm is given back when the bud
   await until(async () => (await admin.exists(key)) === 0);
 });
 
-test.serial("within the budget it is tried again, and had as soon as the replica confirms it", async (t) => {
-  const { moveOn } = hang(t);
+test.serial("a waiter retries within its budget until the replica confirms", async (t) => {
+  const { resume } = hang(t);
   const before = await callsOf("wait");
   const call = openProcess(t).call(newKey(), { replicas: 1, waitTime: "20s" }, () => "in");
   await until(async () => (await callsOf("wait")) > before);
-  moveOn();
+  resume();
   t.is(await call, "in");
 });
 
-test.serial("a renewal that the replica does not confirm does not count", async (t) => {
+test.serial("a renewal that the replica does not confirm does not extend the lock", async (t) => {
   const process = openProcess(t);
   const key = newKey();
   const call = process.call(key, { replicas: 1, lockTime: "900ms" }, async (lock) => {
     hang(t);
-    const told = deferred();
-    lock.signal.addEventListener("abort", () => told.resolve());
-    await told.promise;
-    // The master has prolonged it, and believes that it is held.
+    const aborted = deferred();
+    lock.signal.addEventListener("abort", () => aborted.resolve());
+    await aborted.promise;
+    // The master has extended the key, so it is still held there.
     t.true((await admin.pttl(key)) > 0);
   });
   t.like(await t.throwsAsync(call), { code: "LOCK_LOST" });
 });
 
-test.serial("where no memory is left, what is held is renewed and confirmed", async (t) => {
+test.serial("a held lock is renewed and confirmed if Redis has no memory left", async (t) => {
   const store = openStore(t);
   const one = { ...request(newKey()), replicas: 1 };
   t.deepEqual(await store.acquire(one, TIMEOUT_MS), { acquired: true });
@@ -166,7 +166,7 @@ test.serial("where no memory is left, what is held is renewed and confirmed", as
   t.deepEqual(await store.renew([one], TIMEOUT_MS), [{ renewed: true }]);
 });
 
-test.serial("the next one in the process has the lock when the replica has it, too", async (t) => {
+test.serial("a hand-off in the process waits for the replica", async (t) => {
   const process = openProcess(t);
   const there = replica.client();
   const key = newKey();
@@ -178,10 +178,10 @@ test.serial("the next one in the process has the lock when the replica has it, t
   for (const [stored, value] of seen as string[][]) t.is(stored, value);
 });
 
-test.serial("who holds it without replicas does not hand it on to one who asks for them", async (t) => {
+test.serial("a holder without replicas does not hand off to a waiter with replicas", async (t) => {
   const process = openProcess(t);
   const key = newKey();
-  const { moveOn } = hang(t);
+  const { resume } = hang(t);
   const entered = deferred();
   const leave = deferred();
   const first = process.call(key, {}, async () => {
@@ -196,12 +196,12 @@ test.serial("who holds it without replicas does not hand it on to one who asks f
   await first;
   await until(async () => (await callsOf("wait")) > before);
   t.false(isIn);
-  moveOn();
+  resume();
   await second;
   t.true(isIn);
 });
 
-test.serial("a reentrant lock is entered again with replicas once they have it", async (t) => {
+test.serial("a reentrant lock is entered again with replicas only after they confirm", async (t) => {
   const [patient, process] = [openProcess(t, "20s"), openProcess(t)];
   const key = newKey();
   const inner = { replicas: 1, reentrant: true } as const;
@@ -211,7 +211,7 @@ test.serial("a reentrant lock is entered again with replicas once they have it",
   t.like(await t.throwsAsync(call), { code: "LOCK_UNREACHABLE" });
 });
 
-test.serial("a user who may not ask replicas is told so at once, and leaves no key behind", async (t) => {
+test.serial("a user that may not use WAIT gets an error immediately, and leaves no key", async (t) => {
   await admin.call("ACL", "SETUSER", "unheard", "reset", "on", "nopass", "~*", "&*", "+@all", "-wait");
   const own = redisStore(master.client({ username: "unheard", password: "any" }));
   t.teardown(() => own.close());
@@ -220,63 +220,60 @@ test.serial("a user who may not ask replicas is told so at once, and leaves no k
   const call = process.call(key, { replicas: 1, waitTime: "20s" }, () => t.fail());
   const error = await t.throwsAsync(call, { message: /NOPERM.*wait/ });
   t.like(error, { code: "LOCK_MISCONFIGURED" });
-  t.is(await admin.exists(key), 0, "it is gone by then");
+  t.is(await admin.exists(key), 0, "the key is already deleted");
 });
 
-test.serial(
-  "a renewal that needs no replica is heard in time, however late the word of a replica is",
-  async (t) => {
-    const proxy = await startTcpProxy(master.port);
-    const own = redisStore(master.client({ port: proxy.port }));
-    t.teardown(async () => {
-      await own.close();
-      await proxy.stop();
-    });
-    const [plain, late] = [request(newKey()), { ...request(newKey()), replicas: 1 }];
-    t.like(await own.acquire(plain, TIMEOUT_MS), { acquired: true });
-    t.like(await own.acquire(late, TIMEOUT_MS), { acquired: true });
-    void proxy.strike(1, "silence", late.key);
-    // Timers ring in the order in which they are due. The margin is for a busy machine, which may start one of them later.
-    const timeoutMs = 6_000;
-    const timeIsUp = new Promise<"too late">((resolve) => setTimeout(resolve, 0.95 * timeoutMs, "too late"));
-    const replies = await Promise.race([own.renew([plain, late], timeoutMs), timeIsUp]);
-    t.deepEqual(replies[0], { renewed: true });
-    t.true(replies[1] instanceof Error);
-  },
-);
+test.serial("a renewal without replicas does not wait for a late replica", async (t) => {
+  const proxy = await startTcpProxy(master.port);
+  const own = redisStore(master.client({ port: proxy.port }));
+  t.teardown(async () => {
+    await own.close();
+    await proxy.stop();
+  });
+  const [plain, late] = [request(newKey()), { ...request(newKey()), replicas: 1 }];
+  t.like(await own.acquire(plain, TIMEOUT_MS), { acquired: true });
+  t.like(await own.acquire(late, TIMEOUT_MS), { acquired: true });
+  void proxy.strike(1, "silence", late.key);
+  // Timers run in the order in which they are due. The margin allows for a busy machine that starts one of them late.
+  const timeoutMs = 6_000;
+  const timeIsUp = new Promise<"too late">((resolve) => setTimeout(resolve, 0.95 * timeoutMs, "too late"));
+  const replies = await Promise.race([own.renew([plain, late], timeoutMs), timeIsUp]);
+  t.deepEqual(replies[0], { renewed: true });
+  t.true(replies[1] instanceof Error);
+});
 
-test.serial("a caller in a hurry does not end the wait of another for the same replica", async (t) => {
+test.serial("a short timeout does not end another caller's wait for the same replica", async (t) => {
   const store = openStore(t);
   const hasty = { ...request(newKey()), replicas: 1 };
   const patient = { ...request(newKey()), replicas: 1 };
   for (const one of [hasty, patient]) t.like(await store.acquire(one, TIMEOUT_MS), { acquired: true });
-  const { moveOn } = hang(t);
+  const { resume } = hang(t);
   const before = await callsOf("wait");
   const patientReply = store.renew([patient], 60_000);
   const [hastyReply] = await store.renew([hasty], 300);
   t.true(hastyReply instanceof Error);
-  t.is(await callsOf("wait"), before + 1, "they wait together");
-  moveOn();
+  t.is(await callsOf("wait"), before + 1, "both share one WAIT");
+  resume();
   t.deepEqual(await patientReply, [{ renewed: true }]);
 });
 
-test.serial("a renewal does not wait until an acquisition has heard of the replica", async (t) => {
+test.serial("a renewal does not wait for the replicas of an earlier acquisition", async (t) => {
   const store = openStore(t);
   const held = { ...request(newKey()), replicas: 1 };
   const other = { ...request(newKey()), replicas: 1 };
   t.like(await store.acquire(held, TIMEOUT_MS), { acquired: true });
-  const { moveOn } = hang(t);
+  const { resume } = hang(t);
   const before = await callsOf("wait");
   const taken = store.acquire(other, 60_000);
   await until(async () => (await callsOf("wait")) === before + 1);
   const renewed = store.renew([held], 60_000);
   await until(async () => (await callsOf("wait")) === before + 2);
-  moveOn();
+  resume();
   t.like(await taken, { acquired: true });
   t.deepEqual(await renewed, [{ renewed: true }]);
 });
 
-test.serial("SCRIPT FLUSH goes unnoticed by locks with replicas", async (t) => {
+test.serial("locks with replicas work after SCRIPT FLUSH", async (t) => {
   const store = openStore(t);
   for (let round = 0; round < 5; round += 1) {
     const many = Array.from({ length: 3 }, () => ({ ...request(newKey()), replicas: 1 }));
@@ -291,7 +288,7 @@ test.serial("SCRIPT FLUSH goes unnoticed by locks with replicas", async (t) => {
   }
 });
 
-test.serial("a store that is closed opens no connection for what it was asked before", async (t) => {
+test.serial("a closed store rejects pending requests, and opens no connection for them", async (t) => {
   const client = master.client();
   const store = redisStore(client);
   const one = { ...request(newKey()), replicas: 1 };
@@ -309,13 +306,13 @@ test.serial("a store that is closed opens no connection for what it was asked be
   t.is(await connectionsMade(), before);
 });
 
-test.serial("works with min-replicas-to-write, whose refusal is told as it is", async (t) => {
+test.serial("locks with replicas work with min-replicas-to-write, and report NOREPLICAS", async (t) => {
   const key = newKey();
   await admin.config("SET", "min-replicas-to-write", "2");
   t.teardown(() => admin.config("SET", "min-replicas-to-write", "0"));
   const options = { replicas: 1, waitTime: "300ms", retryTimes: 1 } as const;
   const process = openProcess(t);
-  // On a busy machine, Redis may say nothing within so short a time.
+  // On a busy machine, Redis may not reply within the short timeout.
   await until(async () => {
     const error = await t.throwsAsync(process.call(key, options, () => t.fail()));
     return /NOREPLICAS/.test(error?.message ?? "");
@@ -324,12 +321,12 @@ test.serial("works with min-replicas-to-write, whose refusal is told as it is", 
   t.is(await openProcess(t).call(key, { replicas: 1, waitTime: "20s" }, () => "in"), "in");
 });
 
-test("a store of this process has no replicas to ask, and needs none", async (t) => {
+test("a memory store ignores replicas", async (t) => {
   const process = new FleetProcess({ store: memoryStore(), defaults: { replicas: 1 } });
   t.is(await process.call("a", { replicas: 2 }, () => "in"), "in");
 });
 
-test("a store that asks no replicas refuses such locks when it is configured, and at the call", async (t) => {
+test("a quorum store rejects replicas in its defaults and at the call", async (t) => {
   const urls = [1, 2, 3].map((database) => `redis://127.0.0.1:1/${database}`);
   const quorum = quorumStore(urls);
   t.teardown(() => quorum.close());

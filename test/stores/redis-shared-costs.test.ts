@@ -6,7 +6,7 @@ import { redisStore } from "../../runtime/stores/redis/redis";
 import { commandsDuring } from "../support/monitor";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
-// What each command costs Redis while holders and waiters grow: counted, not timed. MONITOR shows what the scripts call.
+// Counts the Redis commands inside each script, with MONITOR, as the number of holders and waiters grows.
 
 let server: RedisServer;
 let admin: Redis;
@@ -23,10 +23,10 @@ test.after.always(async () => {
   await server.stop();
 });
 
-/** What keeps the connections of the store alive at times of its own. */
+/** Commands that the store sends at any time to keep its connections alive. */
 const UPKEEP: ReadonlySet<string> = new Set(["hello", "client", "info", "ping"]);
 
-/** The names of the commands in their order. Ranges must be limited, whatever the set contains. */
+/** Returns the names of the commands in order, and asserts that every range has a limit. */
 function namesOf(t: ExecutionContext, commands: readonly (readonly string[])[]): readonly string[] {
   const ofCaller = commands.filter(([command = ""]) => !UPKEEP.has(command.toLowerCase()));
   return ofCaller.map(([command = "", ...args]) => {
@@ -42,7 +42,7 @@ async function fill(count: number, put: (n: number) => Promise<unknown>): Promis
   await Promise.all(Array.from({ length: count }, (_, n) => put(n)));
 }
 
-/** What each command of a caller costs beside so many holders and waiters. */
+/** The Redis commands that each command of a caller needs with this many holders and waiters. */
 async function costs(
   t: ExecutionContext,
   permits: number,
@@ -53,9 +53,9 @@ async function costs(
   const how = { permits, lockTimeMs: 60_000 };
   await store.acquire(request(key, own, how), TIMEOUT_MS);
   await fill(holders, () => store.acquire(request(key, newId(), how), TIMEOUT_MS));
-  const told: Record<string, readonly string[]> = {};
+  const counted: Record<string, readonly string[]> = {};
   const count = async (name: string, work: () => Promise<unknown>): Promise<void> => {
-    told[name] = namesOf(t, await commandsDuring(admin, work));
+    counted[name] = namesOf(t, await commandsDuring(admin, work));
   };
   await count("join", () => store.acquire(request(key, other, how), TIMEOUT_MS));
   await fill(waiters, () => store.enqueue(placing(key, newId(), { permits: 1 }), TIMEOUT_MS));
@@ -67,7 +67,7 @@ async function costs(
   await count("look", () => store.peek([key], TIMEOUT_MS));
   await count("leave", () => store.release({ key, requestId: other, permits }, TIMEOUT_MS));
   await count("revoke", async () => await store.revoke?.({ key, requestId: own }, TIMEOUT_MS));
-  return told;
+  return counted;
 }
 
 for (const [who, permits, many] of [
@@ -75,7 +75,7 @@ for (const [who, permits, many] of [
   ["callers with permits", 1_000, 900],
 ] as const) {
   test.serial(
-    `each command of ${who} costs Redis as much beside many holders and waiters as beside few`,
+    `each command of ${who} costs the same with many holders and waiters as with few`,
     async (t) => {
       await costs(t, permits, 1, 1); // Loads the scripts, and subscribes.
       const few = await costs(t, permits, 10, 10);
@@ -85,7 +85,7 @@ for (const [who, permits, many] of [
   );
 }
 
-/** Of each dead waiter a command looks at the turn and the deadline, at the latest deadline, and removes it. */
+/** For each dead waiter, a command reads its position and its deadline, reads the latest deadline, and removes it. */
 const MOST_PER_DEAD = 5;
 
 for (const permits of [1, 5, Infinity]) {
@@ -97,7 +97,7 @@ for (const permits of [1, 5, Infinity]) {
     await fill(dead, () => store.enqueue(placing(key, newId(), { permits }), TIMEOUT_MS));
     const members = await admin.zrange(queue, "-inf", "(0", "BYSCORE");
     const pipeline = admin.pipeline();
-    for (const member of members) if (member.startsWith("-")) pipeline.zadd(queue, -2, member); // Until 1970.
+    for (const member of members) if (member.startsWith("-")) pipeline.zadd(queue, -2, member); // A deadline in 1970.
     await pipeline.exec();
     await store.enqueue(placing(key, last, { permits }), TIMEOUT_MS);
     const before = await admin.zcard(queue);

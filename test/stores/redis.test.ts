@@ -25,7 +25,7 @@ import { redisStore } from "../../runtime/stores/redis/redis";
 import { counting } from "../support/counting-client";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
-// What stands in Redis, and what it costs there.
+// What the store writes to Redis, and which commands it sends.
 
 let server: RedisServer;
 let store: Store;
@@ -44,7 +44,7 @@ test.after.always(async () => {
 const queueOf = (key: string): string => `lockweave:2:queue:{${key}}`;
 const fenceOf = (key: string): string => `lockweave:2:fence:{${key}}`;
 
-test("in Redis, the key's bytes are the lock's name and its value is the requestId", async (t) => {
+test("the Redis key is the lock key, and its value is the requestId", async (t) => {
   const client = server.client();
   const requestId = newId();
   await take(store, "LOCK_payOrder_Test001", requestId, { lockTimeMs: 30_000 });
@@ -55,14 +55,14 @@ test("in Redis, the key's bytes are the lock's name and its value is the request
   t.is(await client.exists("LOCK_payOrder_Test001"), 0);
 });
 
-test("a lock that draws no fencing token leaves no other key", async (t) => {
+test("a lock without fencing writes no other key", async (t) => {
   const client = server.client();
   const key = newKey();
   await take(store, key, newId());
   t.deepEqual(await client.keys(`*${key}*`), [key]);
 });
 
-test("one lock is a plain SET, and one script to give it back", async (t) => {
+test("a lock is acquired with a plain SET, and renewed and released with one script each", async (t) => {
   const { client, commands } = counting(server.client());
   const own = redisStore(client);
   const [key, requestId] = [newKey(), newId()];
@@ -79,7 +79,7 @@ test("one lock is a plain SET, and one script to give it back", async (t) => {
   await own.close();
 });
 
-test("in Redis, the queue is gone with the last who waits", async (t) => {
+test("the queue disappears from Redis with its last waiter", async (t) => {
   const client = server.client();
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
   await take(store, key, holder);
@@ -94,7 +94,7 @@ test("in Redis, the queue is gone with the last who waits", async (t) => {
   t.deepEqual(await client.keys(`*${key}*`), []);
 });
 
-test("in Redis, the queue of those who all died expires", async (t) => {
+test("a queue of dead waiters expires in Redis", async (t) => {
   const client = server.client();
   const key = newKey();
   await take(store, key, newId());
@@ -103,7 +103,7 @@ test("in Redis, the queue of those who all died expires", async (t) => {
   t.true(pttl > TICKET_TIME_MS && pttl <= 2 * TICKET_TIME_MS, `${pttl}`);
 });
 
-test("a drop frees the key even when something else lives where its queue should be", async (t) => {
+test("release() frees the key even if the queue's name holds other data", async (t) => {
   const foreigner = server.client();
   const [alone, key, innocent, requestId] = [newKey(), newKey(), newKey(), newId()];
   for (const name of [alone, key, innocent]) await take(store, name, requestId);
@@ -116,7 +116,7 @@ test("a drop frees the key even when something else lives where its queue should
   t.is(await foreigner.get(queueOf(key)), "text");
 });
 
-test("a next frees the key when something else lives where its queue should be, and tells that there is no place", async (t) => {
+test("releaseAndEnqueue() frees the key and enqueues nobody if the queue's name holds other data", async (t) => {
   const foreigner = server.client();
   const [key, requestId] = [newKey(), newId()];
   await take(store, key, requestId);
@@ -128,7 +128,7 @@ test("a next frees the key when something else lives where its queue should be, 
   t.is(await foreigner.exists(key), 0);
 });
 
-test("a drop frees the key, or gives it on, even when Redis has no memory left", async (t) => {
+test("a hold is released or passed on even if Redis has no memory left", async (t) => {
   const full = await startRedis();
   t.teardown(full.stop);
   const admin = full.client();
@@ -150,7 +150,7 @@ test("a drop frees the key, or gives it on, even when Redis has no memory left",
   await own.close();
 });
 
-test("the counter of a lock's tokens outlives the lock, and not for ever", async (t) => {
+test("the fencing counter of a lock outlives the lock, but expires", async (t) => {
   const client = server.client();
   const [key, requestId] = [newKey(), newId()];
   const taken = await take(store, key, requestId, { fencing: true, lockTimeMs: 30_000 });
@@ -160,18 +160,18 @@ test("the counter of a lock's tokens outlives the lock, and not for ever", async
   t.true(pttl > 30_000 && pttl <= 30_000 + 3_600_000, String(pttl));
 });
 
-test("a fencing token rises even when the server's clock has gone back, on each way to the key", async (t) => {
+test("fencing tokens rise on every way to the key even if the server's clock steps back", async (t) => {
   const client = server.client();
   const future = 4_000_000_000_000_000;
   const ways: Record<string, (key: string) => Promise<number>> = {
-    take: async (key) => token(await take(store, key, newId(), { fencing: true })),
-    place: async (key) => token(await place(store, key, newId(), { fencing: true })),
+    acquire: async (key) => token(await take(store, key, newId(), { fencing: true })),
+    enqueue: async (key) => token(await place(store, key, newId(), { fencing: true })),
     async renew(key) {
       const requestId = newId();
       await take(store, key, requestId);
       return token((await store.renew([{ ...renewal(key, requestId), fencing: true }], TIMEOUT_MS))[0]);
     },
-    async next(key) {
+    async releaseAndEnqueue(key) {
       const requestId = newId();
       await take(store, key, requestId);
       const request = placing(key, newId(), { fencing: true });
@@ -186,7 +186,7 @@ test("a fencing token rises even when the server's clock has gone back, on each 
   }
 });
 
-test("a counter of tokens that holds other data is a misconfiguration, and the lock key is not taken", async (t) => {
+test("acquire() throws LockMisconfiguredError without acquiring the key if the fencing counter holds other data", async (t) => {
   const foreigner = server.client();
   const key = newKey();
   await foreigner.rpush(fenceOf(key), "an element");
@@ -194,7 +194,7 @@ test("a counter of tokens that holds other data is a misconfiguration, and the l
   t.is(await foreigner.exists(key), 0);
 });
 
-test("SCRIPT FLUSH, as after a restart, is survived by every script", async (t) => {
+test("every script works after SCRIPT FLUSH", async (t) => {
   const lonely = await startRedis();
   t.teardown(lonely.stop);
   const client = lonely.client();
@@ -226,34 +226,31 @@ test("SCRIPT FLUSH, as after a restart, is survived by every script", async (t) 
   await own.close();
 });
 
-test.serial(
-  "a script that the server does not know is not sent when there is no time left for it",
-  async (t) => {
-    const { client, commands } = counting(server.client());
-    const { now } = systemClock;
-    t.teardown(() => {
-      systemClock.now = now;
-    });
-    const slow = Object.create(client, {
-      call: {
-        value: (command: string, ...args: (string | number)[]) =>
-          client.call(command, ...args).finally(() => {
-            systemClock.now = () => now() + TIMEOUT_MS;
-          }),
-      },
-    }) as typeof client;
-    const own = redisStore(slow);
-    await server.client().script("FLUSH");
-    const dropped = own.release({ key: newKey(), requestId: newId() }, TIMEOUT_MS);
-    await t.throwsAsync(dropped, { message: /no time left/ });
-    t.deepEqual(commands(), ["EVALSHA"]);
-    await own.close();
-  },
-);
+test.serial("a script that the server does not have is not sent if no time is left", async (t) => {
+  const { client, commands } = counting(server.client());
+  const { now } = systemClock;
+  t.teardown(() => {
+    systemClock.now = now;
+  });
+  const slow = Object.create(client, {
+    call: {
+      value: (command: string, ...args: (string | number)[]) =>
+        client.call(command, ...args).finally(() => {
+          systemClock.now = () => now() + TIMEOUT_MS;
+        }),
+    },
+  }) as typeof client;
+  const own = redisStore(slow);
+  await server.client().script("FLUSH");
+  const dropped = own.release({ key: newKey(), requestId: newId() }, TIMEOUT_MS);
+  await t.throwsAsync(dropped, { message: /no time left/ });
+  t.deepEqual(commands(), ["EVALSHA"]);
+  await own.close();
+});
 
 // ---- the client's keyPrefix -----------------------------------------------------------------------------
 
-test("the client's keyPrefix is kept in the lock key, the counter and the queue, and hints come all the same", async (t) => {
+test("the lock key, the counter, and the queue get the client's keyPrefix, and wake-ups arrive", async (t) => {
   const plain = server.client();
   const prefixed = redisStore(server.client({ keyPrefix: "shop:" }));
   await hearing(prefixed);
@@ -265,13 +262,13 @@ test("the client's keyPrefix is kept in the lock key, the counter and the queue,
   const keys = await plain.keys(`*${key}*`);
   t.is(keys.length, 3);
   t.true(keys.every((name) => name.startsWith("shop:")));
-  t.true((await take(store, key, newId())).acquired, "without the prefix it is another key");
+  t.true((await take(store, key, newId())).acquired, "the key without the prefix is another lock");
   await drop(prefixed, key, requestId);
   await ear.heard;
   await prefixed.close();
 });
 
-test("two prefixes in one Redis do not hear each other's hints", async (t) => {
+test("stores with different prefixes do not get each other's wake-ups", async (t) => {
   const one = redisStore(server.client({ keyPrefix: "one:" }));
   const two = redisStore(server.client({ keyPrefix: "two:" }));
   await Promise.all([hearing(one), hearing(two)]);
@@ -285,7 +282,7 @@ test("two prefixes in one Redis do not hear each other's hints", async (t) => {
   await Promise.all([one.close(), two.close()]);
 });
 
-test("a keyPrefix under which locks could pass for what stands beside them is refused", (t) => {
+test("redisStore() rejects a keyPrefix that could collide with the reserved names", (t) => {
   for (const keyPrefix of ["lockweave:", "shop:lockweave:2:queue:", "lock"]) {
     t.throws(() => redisStore(server.client({ keyPrefix })), {
       instanceOf: LockOptionError,

@@ -1,13 +1,13 @@
 import type { TestFn } from "ava";
 import type { RegisterTest } from "../../runtime/stores/contract";
 
-/** How many tests of the contract run side by side: a reservation lasts 1.5 s, however much else there is to do. */
+/** The number of contract tests that run concurrently. With more, reservations of 1.5 s could expire on a busy machine. */
 const AT_ONCE = 8;
 
 let running = 0;
 const waiting: (() => void)[] = [];
 
-/** Registers the tests of the contract with AVA, each title after `prefix`. */
+/** Registers the tests of the contract with AVA, with `prefix` before each title. */
 export function registering(test: TestFn, prefix = ""): RegisterTest {
   return (title, run) =>
     test(prefix + title, async (t) => {

@@ -6,7 +6,7 @@ import type { Shards } from "../../runtime/stores/redis/cluster/shards";
 import { deferred } from "../support/deferred";
 import { VirtualClock } from "../support/virtual-clock";
 
-// A connection of an inbox that does not answer, and what becomes of its replacements. Real connections answer in an order of their own.
+// An inbox connection that does not reply, and its replacements. Real connections reply in no fixed order.
 
 const ADDRESS = "127.0.0.1:7000";
 
@@ -14,7 +14,7 @@ class Connection extends EventEmitter {
   isOpen = true;
   readonly #subscribed = deferred();
 
-  /** Never answers a ping. */
+  /** Never replies to a ping. */
   call(command: string): Promise<unknown> {
     return command === "ping" ? new Promise(() => {}) : this.#subscribed.promise;
   }
@@ -45,7 +45,7 @@ function inboxes(clock: VirtualClock): { readonly own: ShardInboxes; readonly co
   return { own, connections };
 }
 
-/** Somebody waits all the time, so each interval has a ping. */
+/** Keeps a waiter active, so that each interval sends a ping. */
 async function waitFor(own: ShardInboxes, clock: VirtualClock, seconds: number): Promise<void> {
   for (let second = 0; second < seconds; second += 1) {
     own.addressFor("LOCK_a");

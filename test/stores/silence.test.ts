@@ -20,18 +20,18 @@ class Connection {
   }
 }
 
-test("a connection is silent when two commands are overdue and no byte has come for three seconds", async (t) => {
+test("a connection is silent if two commands are overdue and no byte has arrived for three seconds", async (t) => {
   const connection = new Connection();
   connection.send();
   await connection.clock.advance(10 * SECOND);
-  t.is(connection.found.length, 0, "one command alone says little");
+  t.is(connection.found.length, 0, "one overdue command is not enough");
   connection.send();
   await connection.clock.advance(TIMEOUT_MS);
   t.is(connection.found.length, 1);
   t.true(connection.found[0]?.());
 });
 
-test("a byte that comes in the meantime is a sign of life, also without a whole reply", async (t) => {
+test("a single byte shows that the connection is alive, even without a whole reply", async (t) => {
   const connection = new Connection();
   connection.send();
   connection.send();
@@ -42,10 +42,10 @@ test("a byte that comes in the meantime is a sign of life, also without a whole 
 });
 
 for (const [client, after] of [
-  ["a client that tells how many bytes it has read", 10],
-  ["a client that does not tell", undefined],
+  ["a client that counts the bytes it reads", 10],
+  ["a client that does not count bytes", undefined],
 ] as const) {
-  test(`a connection that was found silent and then answers is not taken for silent because of the next commands: ${client}`, async (t) => {
+  test(`a silent connection that replies counts as alive although new commands follow: ${client}`, async (t) => {
     const connection = new Connection();
     if (after === undefined) connection.bytes = undefined;
     connection.send();
@@ -61,7 +61,7 @@ for (const [client, after] of [
   });
 }
 
-test("a connection that was replaced in the meantime is not taken for silent", async (t) => {
+test("a connection that was replaced in the meantime is not reported as silent", async (t) => {
   const connection = new Connection();
   connection.send();
   connection.send();

@@ -1,4 +1,4 @@
-/** A certificate that nobody signed but itself, and its key: for a server that no client should trust. */
+/** A self-signed certificate and its key, for a server that clients must not trust. */
 export const UNTRUSTED = {
   key: `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgHilSdFTlu1I9CnQE

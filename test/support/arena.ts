@@ -8,25 +8,25 @@ import { startTcpProxy, type TcpProxy } from "./tcp-proxy";
 
 type Setting = Omit<CallersConfiguration, "url">;
 
-/** Where the locks are: one server, or the masters of a quorum. */
-type Home = Pick<RedisServer, "port"> | { readonly ports: readonly number[] };
+/** The servers of the locks: one server, or the masters of a quorum. */
+type Deployment = Pick<RedisServer, "port"> | { readonly ports: readonly number[] };
 
-/** Real processes that contend for one key, each over a network of its own, and what they did. */
+/** Real processes that contend for one key, each over its own network, with a record of their bodies. */
 export class Arena {
-  readonly #home: Home;
+  readonly #deployment: Deployment;
   readonly #setting: Setting;
   readonly #everybody: Contender[] = [];
 
-  constructor(home: Home, setting: Setting) {
-    this.#home = home;
+  constructor(deployment: Deployment, setting: Setting) {
+    this.#deployment = deployment;
     this.#setting = setting;
   }
 
   async add(): Promise<Contender> {
-    const ports = "ports" in this.#home ? this.#home.ports : [this.#home.port];
+    const ports = "ports" in this.#deployment ? this.#deployment.ports : [this.#deployment.port];
     const proxies = await Promise.all(ports.map((port) => startTcpProxy(port)));
     const urls = proxies.map(({ port }) => `redis://127.0.0.1:${port}`);
-    const url = "ports" in this.#home ? urls : (urls[0] ?? "");
+    const url = "ports" in this.#deployment ? urls : (urls[0] ?? "");
     const name = `process ${this.#everybody.length + 1}`;
     const contender = new Contender(name, proxies, { ...this.#setting, url });
     this.#everybody.push(contender);
@@ -34,7 +34,7 @@ export class Arena {
     return contender;
   }
 
-  /** All that happened so far. */
+  /** The bodies that have run so far. */
   get sections(): Section[] {
     return this.#everybody.flatMap(({ sections }) => [...sections.values()]);
   }
@@ -44,7 +44,7 @@ export class Arena {
     return this.#everybody.flatMap(({ failures }) => failures);
   }
 
-  /** Those who are alive end in good order: their exit codes, and what they wrote to stderr. */
+  /** Ends the processes with SIGTERM. Resolves to their exit codes and what they wrote to stderr. */
   async end(): Promise<string[]> {
     const alive = this.#everybody.filter(({ isKilled }) => !isKilled);
     for (const { child } of alive) child.signal("SIGTERM");
@@ -53,7 +53,7 @@ export class Arena {
     );
   }
 
-  /** Whatever became of the test, nothing of it stays. */
+  /** Kills all processes and stops their networks. */
   async clear(): Promise<void> {
     await Promise.all(
       this.#everybody.map(async ({ child, proxies }) => {
@@ -67,7 +67,7 @@ export class Arena {
 /** One process of the arena, and the network between it and Redis. */
 export class Contender {
   readonly child: Child<CallersReport>;
-  /** One on the way to each server. */
+  /** One proxy for each server. */
   readonly proxies: readonly TcpProxy[];
   readonly sections = new Map<number, Section>();
   readonly failures: string[] = [];
@@ -83,24 +83,24 @@ export class Contender {
 
   get proxy(): TcpProxy {
     const [proxy] = this.proxies;
-    if (proxy === undefined) throw new Error("it has no way to a server");
+    if (proxy === undefined) throw new Error("the process has no proxy to a server");
     return proxy;
   }
 
-  /** Resolves when one of its bodies has just entered that stays for longer than its lock time. */
+  /** Resolves when one of its bodies starts that runs for longer than its lock time. */
   async inLongBody(): Promise<void> {
     this.#longBody = deferred();
     this.child.tell("long");
     await this.#longBody.promise;
   }
 
-  /** Its bodies end with it. */
+  /** Kills the process, which also ends its bodies. */
   async kill(): Promise<void> {
     this.isKilled = true;
     this.child.signal("SIGKILL");
     const leftAt = monotonicMs();
     await this.child.ended;
-    await this.child.closed; // What it had still reported has come.
+    await this.child.closed; // Its last reports have arrived.
     for (const [id, section] of this.sections) {
       if (section.leftAt === Infinity) this.sections.set(id, { ...section, leftAt });
     }

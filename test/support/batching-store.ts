@@ -1,6 +1,6 @@
 import type { Store } from "../../runtime/stores/port";
 
-/** The same store, which also carries out many commands as one, each by itself. */
+/** Wraps a store so that it also accepts batches, and runs each request of a batch by itself. */
 export function batching(store: Store): Store {
   return {
     acquire: (request, timeoutMs) => store.acquire(request, timeoutMs),

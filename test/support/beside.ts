@@ -1,16 +1,16 @@
 import { nameBeside } from "../../runtime/stores/redis/keys";
 
-/** Where the queue of a lock stands in Redis. */
+/** The Redis key of a lock's queue. */
 export function queueOf(key: string): string {
   return nameBeside("queue", "", key);
 }
 
-/** Where the counter of a lock's fencing tokens stands in Redis. */
+/** The Redis key of a lock's fencing counter. */
 export function fenceOf(key: string): string {
   return nameBeside("fence", "", key);
 }
 
-/** Where the holds of a shared lock stand in Redis. */
+/** The Redis key of the holds of a shared lock. */
 export function holdsOf(key: string): string {
   return nameBeside("holds", "", key);
 }

@@ -5,32 +5,32 @@ import { createInterface } from "node:readline";
 import type { Writable } from "node:stream";
 import { NODE } from "./node";
 
-/** A real process that runs a script of `test/faults/children`, and reports in lines of JSON. */
+/** A real process that runs a script of `test/faults/children`, and sends reports as lines of JSON. */
 export interface Child<Report> {
-  /** All that it has reported. */
+  /** The reports so far. */
   readonly reports: readonly Report[];
   /** What it wrote to stderr. */
   readonly complaints: string;
-  /** The first report that fits, be it here already or still to come. */
+  /** Resolves to the first report that fits, which may already be there. */
   reported(fits: (report: Report) => boolean): Promise<Report>;
   /** Writes a line to its stdin. */
   tell(line: string): void;
   signal(signal: NodeJS.Signals): void;
-  /** How it ended. */
+  /** Resolves when it has exited. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
-  /** Resolves when it has ended and its last report is here. */
+  /** Resolves when it has exited and its last report has arrived. */
   readonly closed: Promise<void>;
-  /** Kills it, unless it has ended. */
+  /** Kills it, unless it has exited. */
   kill(): Promise<void>;
 }
 
 /**
- * Becomes the script, beside a guard that ends it when descriptor 3 closes without a word: however this process
- * ends, no child outlives it, not even one that is stopped.
+ * Runs the script, and a guard that kills it if descriptor 3 closes without a message. So no child outlives this process,
+ * not even a stopped one.
  */
 const TIED_TO_US = '(read -r _ <&3 || kill -9 $$) & exec "$@" 3<&-';
 
-/** @param onReport called with each report as it comes */
+/** @param onReport called with each report when it arrives */
 export function startChild<Report>(
   script: string,
   configuration: unknown,
@@ -44,7 +44,7 @@ export function startChild<Report>(
   const reports: Report[] = [];
   const expectations = new Set<(report: Report) => void>();
   let complaints = "";
-  for (const stream of [child.stdin, tie]) stream.on("error", () => {}); // It has ended: `ended` tells.
+  for (const stream of [child.stdin, tie]) stream.on("error", () => {}); // It has exited, and `ended` resolves.
   child.stderr.setEncoding("utf8").on("data", (text: string) => (complaints += text));
   createInterface({ input: child.stdout }).on("line", (line) => {
     const report = JSON.parse(line) as Report;

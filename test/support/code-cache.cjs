@@ -1,5 +1,5 @@
-// Required in the compilers that the tests start: V8 takes a third of a second for the nine megabytes of TypeScript,
-// which tspc loads twice, so what it made of them is kept for the next process.
+// Loaded in the compilers that the tests start. V8 needs a third of a second to compile the nine megabytes of TypeScript,
+// and tspc loads them twice. So this caches the compiled code for the next process.
 /* oxlint-disable no-underscore-dangle -- Node has no other name for it. */
 const { createHash } = require("node:crypto");
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require("node:fs");
@@ -40,7 +40,7 @@ function read(path) {
   }
 }
 
-/** In one step: other processes and threads look for it at the same time. */
+/** Writes the file in one step, because other processes and threads read it concurrently. */
 function write(path, data) {
   mkdirSync(CACHE, { recursive: true });
   const unfinished = `${path}.${process.pid}.${threadId}`;

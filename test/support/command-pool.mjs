@@ -1,5 +1,5 @@
-// A worker that AVA shares among all test files. It has processes that run commands (`command-server.cjs`), one for each
-// core and one more, since a command may also wait. A command goes to the process that has the fewest to run.
+// A worker that AVA shares among all test files. It runs commands in child processes (`command-server.cjs`), one for each
+// core and one more, because a command may wait. A command goes to the process with the fewest pending commands.
 import { fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ const EXEC_ARGV = [
   `--require=${fileOf("./ts-patch-cache.cjs")}`,
 ];
 const MOST_SERVERS = availableParallelism() + 1;
-/** Compilers leave some memory behind. */
+/** A process is replaced after this many commands, because compilers leak some memory. */
 const MOST_COMMANDS = 250;
 
 class Server {

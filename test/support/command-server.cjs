@@ -1,6 +1,6 @@
-// Runs tspc, tsc and our command line for tests, one run after the other. Most of what such a run takes is to load TypeScript
-// and to warm up, which is done once here. The compilers and the command line are the real ones, and the files, too; only the
-// process is not new. What depends on a new process is tested in one.
+// Runs tspc, tsc, and the `lockweave` command for tests, one after the other. Most of the time of such a run is the loading
+// and warm-up of TypeScript, which happens only once here. The compilers, the command, and the files are real, but the
+// process is reused. Tests that depend on a new process start one.
 const { createRequire } = require("node:module");
 const { join } = require("node:path");
 
@@ -8,7 +8,7 @@ const ROOT = join(__dirname, "../..");
 const MAIN = join(ROOT, "dist/transformer/cli/main.js");
 const COMPILERS = { tspc: "ts-patch/compiler", tsc: "typescript" };
 
-/** Thrown where a process would end. */
+/** Thrown instead of an exit of the process. */
 class Ended extends Error {
   constructor(code) {
     super("the command has ended");
@@ -62,7 +62,7 @@ async function run(command, cwd, args) {
   }
 }
 
-/** What `tsc.js` does last. */
+/** Does the same as the end of `tsc.js`. */
 function compile(command, cwd, args, write) {
   const ts = require(COMPILERS[command]);
   process.argv = [process.execPath, join(ROOT, "node_modules/.bin", command), ...args];
@@ -71,7 +71,7 @@ function compile(command, cwd, args, write) {
   return process.exitCode ?? 0;
 }
 
-/** It says at its end with which code. */
+/** Runs the command until it sets its exit code. */
 async function runMain(args) {
   process.argv = [process.execPath, MAIN, ...args];
   delete require.cache[MAIN];

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { registerSharedWorker } from "ava/plugin";
 
-/** How a command ended. */
+/** The result of a command. */
 export interface Finished {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** What the servers of `command-server.cjs` run. */
+/** The commands that `command-server.cjs` runs. */
 export type CommandName = "tspc" | "tsc" | "lockweave";
 
 const pool = registerSharedWorker({
@@ -16,7 +16,7 @@ const pool = registerSharedWorker({
   supportedProtocols: ["ava-4"],
 });
 
-/** Runs the command in one of the processes that all test files share for them. */
+/** Runs the command in one of the processes that all test files share. */
 export async function runCommand(
   command: CommandName,
   cwd: string,
@@ -27,5 +27,5 @@ export async function runCommand(
   for await (const { data } of pool.publish({ command, cwd, args, tsPatchCache }).replies()) {
     return data as Finished;
   }
-  throw new Error(`there is no reply to ${command} ${args.join(" ")}`);
+  throw new Error(`no reply to ${command} ${args.join(" ")}`);
 }

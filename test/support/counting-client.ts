@@ -1,6 +1,6 @@
 import type { RedisClient } from "../../runtime/stores/redis/client";
 
-/** The client, and the names of the commands that were sent over it since the last look. */
+/** Wraps a client. `commands()` returns the names of the commands that were sent since its last call. */
 export function counting(client: RedisClient): {
   readonly client: RedisClient;
   commands(): string[];

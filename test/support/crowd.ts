@@ -11,7 +11,7 @@ const LOCK_TIME = "2s";
 const LONGEST_BODY_MS = 10;
 const PROCESSES = 3;
 
-/** Callers in some processes that enter locks again and again: all of them the same, or each its own. */
+/** Callers in several processes that acquire locks again and again. They share their keys, or each process has its own. */
 export class Crowd {
   readonly sections = new Map<string, Section[]>();
   readonly failures = new Map<string, number>();
@@ -21,7 +21,7 @@ export class Crowd {
 
   readonly #options: LockOptions;
 
-  /** @param options what its locks have besides */
+  /** @param options further options of the locks */
   constructor(open: () => Store, keys: readonly string[], isShared: boolean, options: LockOptions = {}) {
     this.#options = options;
     this.#processes = Array.from({ length: PROCESSES }, () => {
@@ -35,18 +35,18 @@ export class Crowd {
     );
   }
 
-  /** Resolves when every lock has been entered once more. */
+  /** Resolves when every lock has been acquired once more. */
   async goesOn(): Promise<void> {
     const before = new Map([...this.sections].map(([key, sections]) => [key, sections.length]));
-    const standStill = (): string[] =>
+    const unused = (): string[] =>
       [...this.sections].flatMap(([key, { length }]) => (length > (before.get(key) ?? 0) ? [] : [key]));
-    await until(() => standStill().length === 0).catch(() => {
+    await until(() => unused().length === 0).catch(() => {
       const failures = JSON.stringify(Object.fromEntries(this.failures));
-      throw new Error(`nobody enters ${standStill().join(", ")} any more; failures so far: ${failures}`);
+      throw new Error(`nobody acquires ${unused().join(", ")} any more; failures so far: ${failures}`);
     });
   }
 
-  /** Resolves when none has entered for a while in which many would have. */
+  /** Resolves when no lock has been acquired for a while. */
   async isAtRest(): Promise<void> {
     const count = (): number => [...this.sections.values()].reduce((sum, { length }) => sum + length, 0);
     await until(async () => {

@@ -1,5 +1,5 @@
-// Required in each process that runs a test file. AVA waits for such a process to end by itself, and where some test has
-// a time-out longer than AVA's own, it may wait for ever. So a process ends here in any case, and tells what kept it.
+// Loaded in each process that runs a test file. AVA waits until such a process exits by itself. If a test has a longer
+// timeout than AVA, it may wait forever. So this exits the process in any case, and reports what kept it alive.
 
 const MOST_MINUTES = 60;
 const SECONDS_AFTER_TESTS = 30;

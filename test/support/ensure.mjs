@@ -1,5 +1,5 @@
-// The tests run against real programs. Those that are named here and are not there are installed, if this is a machine to
-// build on (root, with apt); elsewhere one line says what to install.
+// The tests need real programs. This installs the missing ones as root with apt. On other machines it prints what to
+// install.
 import { spawnSync } from "node:child_process";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 
@@ -34,7 +34,7 @@ function run(program, ...args) {
   throw new Error(`${args.at(-1)} could not be installed`);
 }
 
-/** redis-server's package would start one on port 6379, for good. Debian asks this file first; 101 means no. */
+/** Keeps the package from starting a redis-server on port 6379. Debian runs this file first, and 101 means no. */
 function withoutStartingServices(install) {
   const policy = "/usr/sbin/policy-rc.d";
   const isOurs = !existsSync(policy);

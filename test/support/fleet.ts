@@ -12,28 +12,28 @@ import { VirtualClock } from "./virtual-clock";
 
 type Body<T> = (lock: Lock) => T | PromiseLike<T>;
 
-/** What a call may have beside its options and its body. */
+/** Further arguments of a call. */
 interface CallExtras {
   readonly Failure?: FailureClass | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly site?: string | undefined;
 }
 
-/** One process of a fleet: its own queues of waiters, the same store. */
+/** One process of a fleet. It has its own local queues and the shared store. */
 export class FleetProcess {
   readonly locker: Locker;
 
-  /** @param own what the process has instead of what a configuration gives */
+  /** @param own overrides what the configuration would create */
   constructor(configuration: Configuration, own: Partial<Pick<Locker, "newRequestId">> = {}) {
     this.locker = Object.assign(createLocker(configuration), own);
   }
 
-  /** Whether nobody waits or holds in it. */
+  /** Whether the process has no holder and no waiter. */
   get isIdle(): boolean {
     return this.locker.queues.isEmpty;
   }
 
-  /** As `shutdown()` does after its patience: no lock is given any more. */
+  /** Refuses all further locks, as `shutdown()` does after its patience. */
   close(): void {
     this.locker.queues.close();
   }
@@ -47,7 +47,7 @@ export class FleetProcess {
     return new MultiLock({ locker: this.locker, settings, site: undefined }, keys);
   }
 
-  /** Calls a function with a tag: what the weave puts around its body, step by step. */
+  /** Calls a tagged function, with the same steps that the weave puts around its body. */
   async call<T>(
     key: string,
     options: LockOptions,
@@ -72,9 +72,9 @@ export class FleetProcess {
 /** Processes that share one store under virtual time. */
 export class Fleet {
   readonly clock: VirtualClock;
-  /** The store itself, as a foreigner to the fleet reaches it. */
+  /** The store itself, as another program would use it. */
   readonly memory: Store;
-  /** The store as the fleet reaches it. */
+  /** The store as the processes of the fleet use it. */
   readonly store: TamperedStore;
   readonly warnings: string[] = [];
 
@@ -89,44 +89,44 @@ export class Fleet {
     return new FleetProcess({ logger, store: this.store, clock: this.clock, ...configuration });
   }
 
-  /** Somebody outside the fleet takes the key, and says nothing more. */
+  /** Acquires the key for a holder outside of the fleet, which never renews it. */
   async foreignHolder(key: string, lockTimeMs: number): Promise<void> {
     await this.memory.acquire({ key, requestId: FOREIGNER, lockTimeMs, fencing: false }, TIMEOUT_MS);
   }
 
-  /** The foreigner gives the key back. */
+  /** Releases the key of the holder outside of the fleet. */
   async foreignerLeaves(key: string): Promise<void> {
     await this.memory.release({ key, requestId: FOREIGNER }, TIMEOUT_MS);
   }
 
-  /** What the key holds in the store, whoever wrote it. */
+  /** Returns the value of the key in the store. */
   async valueOf(key: string): Promise<string | undefined> {
     const [value] = await this.memory.peek([key], TIMEOUT_MS);
     if (value instanceof Error) throw value;
     return value;
   }
 
-  /** The key is taken from whoever holds it. Where somebody waits, the queue has its turn, as at the end of any hold. */
+  /** Releases the key behind its holder's back. The first waiter gets it, as after any release. */
   async takeAway(key: string): Promise<void> {
     const requestId = await this.valueOf(key);
     if (requestId !== undefined) await this.memory.release({ key, requestId }, TIMEOUT_MS);
   }
 
-  /** Whether nobody holds the key, and it is kept for nobody. */
+  /** Whether the key is neither held nor reserved. */
   async isFree(key: string): Promise<boolean> {
     return (await this.valueOf(key)) === undefined;
   }
 
-  /** Whether nobody holds the key, and nobody has a place in its queue. */
+  /** Whether nobody holds the key, and its queue is empty. */
   async isForgotten(key: string): Promise<boolean> {
     const request = { key, requestId: PROBE, lockTimeMs: 1, fencing: false };
     if (!(await this.memory.acquire(request, TIMEOUT_MS)).acquired) return false;
     await this.memory.release({ key, requestId: PROBE }, TIMEOUT_MS);
-    // Where somebody waits, the key is kept for the first of them now.
+    // If the queue has a waiter, the key is reserved for it now.
     return await this.isFree(key);
   }
 
-  /** Nobody of the processes holds the key or waits for it, in the store or here, and nothing is to come. */
+  /** Asserts that nobody holds the key or waits for it, and that no timer is pending. */
   async leftNothing(t: ExecutionContext, key: string, ...processes: FleetProcess[]): Promise<void> {
     await this.clock.settle();
     t.true(await this.isForgotten(key), "nobody holds the key or waits for it");

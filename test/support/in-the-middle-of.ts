@@ -3,10 +3,9 @@ import type { ExecutionContext } from "ava";
 import type { LockEvents } from "../../runtime/lock/events";
 
 /**
- * Runs `act` in the middle of what next publishes such an event of the key, once: as code of the application does that
- * has subscribed.
+ * Runs `act` once, inside the next event of this name for the key, like a subscriber in an application.
  *
- * @param isMeant which of the events, if not the first
+ * @param isMeant selects the event, if it is not the first
  */
 export function inTheMiddleOf<Name extends keyof LockEvents>(
   t: ExecutionContext,

@@ -4,7 +4,7 @@ import type { VirtualClock } from "./virtual-clock";
 /** A body that runs until it is told to end. */
 export interface Job {
   readonly body: () => Promise<string>;
-  /** Resolves when it has begun. */
+  /** Resolves when the body has started. */
   readonly running: Promise<void>;
   readonly end: () => void;
 }
@@ -23,7 +23,7 @@ export function job(): Job {
 /** A body with nothing to do. */
 export const idle = (): Promise<string> => Promise.resolve("done");
 
-/** Resolves when so much virtual time has passed. */
+/** Resolves when this much virtual time has passed. */
 export function passes(clock: VirtualClock, ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.after(ms, resolve);

@@ -3,21 +3,21 @@ import { monotonicMs } from "./monotonic";
 const TICK_MS = 5;
 
 /**
- * Watches by how much the event loop is late, which no code under test can be blamed for.
+ * Measures how late the event loop is, so that a test can ignore delays that the machine causes.
  *
- * @returns ends the watch, and tells the worst, in milliseconds
+ * @returns a function that stops the measurement and returns the longest delay in milliseconds
  */
 export function startLagWatch(): () => number {
   let dueAt = monotonicMs() + TICK_MS;
   let worst = 0;
-  const look = (): void => {
+  const measure = (): void => {
     const now = monotonicMs();
     worst = Math.max(worst, now - dueAt);
     dueAt = now + TICK_MS;
   };
-  const timer = setInterval(look, TICK_MS);
+  const timer = setInterval(measure, TICK_MS);
   return () => {
-    look();
+    measure();
     clearInterval(timer);
     return worst;
   };

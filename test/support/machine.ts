@@ -3,20 +3,20 @@ import { PlainTimer } from "./plain-timer";
 import type { VirtualClock } from "./virtual-clock";
 
 /**
- * The clock of a process on a machine that may be suspended, as on Linux: meanwhile the world's time goes on, and its time
- * since boot, and its monotonic time stands still, with all timers.
+ * The clock of a process on a machine that can be suspended, as on Linux. During a suspension, the world's time and the
+ * time since boot go on. The monotonic time and all timers stop.
  */
 export class Machine implements Clock {
   readonly #world: VirtualClock;
   #suspendedMs = 0;
-  /** How often from now on the time since boot cannot be read. */
+  /** How many of the next reads of the time since boot fail. */
   unreadable = 0;
 
   constructor(world: VirtualClock) {
     this.#world = world;
   }
 
-  /** It was, for so long. */
+  /** Suspends the machine for this long. */
   suspend(ms: number): void {
     this.#suspendedMs += ms;
     this.#world.freeze(ms);

@@ -1,6 +1,6 @@
 import { startRedis, startRedisAt, type RedisServer } from "./redis-server";
 
-/** Redis masters that know nothing of each other, and what befalls them. */
+/** Independent Redis masters that a test can kill, hang, and restart. */
 export class Masters {
   readonly #servers: RedisServer[] = [];
   readonly #dead = new Set<number>();
@@ -32,7 +32,7 @@ export class Masters {
     }
   }
 
-  /** With nothing in them. */
+  /** Starts the masters again, without their data. */
   async revive(...which: number[]): Promise<void> {
     for (const n of which) {
       this.#servers[n] = await startRedisAt(this.server(n).port);

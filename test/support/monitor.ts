@@ -5,11 +5,11 @@ import { createInterface } from "node:readline";
 import type { Redis } from "ioredis";
 import { until } from "./until";
 
-/** What a server carries out from now on, also inside scripts. */
+/** The commands that a server runs from now on, including those inside scripts. */
 export interface Monitor {
   /** Each command with its arguments. */
   readonly commands: readonly (readonly string[])[];
-  /** Waits until `commands` has all that was carried out before this call. */
+  /** Waits until `commands` contains all commands that ran before this call. */
   catchUp(): Promise<void>;
   stop(): void;
 }
@@ -17,8 +17,8 @@ export interface Monitor {
 const ARGUMENT = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Watches the server of a client that is connected. It uses a socket of its own, since ioredis 6 throws if another
- * command follows the reply to MONITOR at once.
+ * Watches the server of a connected client. It uses its own socket, because ioredis 6 throws if another command follows
+ * the reply to MONITOR immediately.
  */
 export async function startMonitor(client: Redis): Promise<Monitor> {
   const socket = connect(client.options.port ?? NaN, "127.0.0.1");
@@ -42,7 +42,7 @@ export async function startMonitor(client: Redis): Promise<Monitor> {
   };
 }
 
-/** The commands that a server carries out during `work`. */
+/** Returns the commands that a server runs during `work`. */
 export async function commandsDuring(
   client: Redis,
   work: () => Promise<unknown>,

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** Runs what follows, be it in TypeScript, in a process of its own. */
+/** The command and options that run a program in a new process, also one in TypeScript. */
 export const NODE: readonly [string, ...string[]] = [
   process.execPath,
   "--require",

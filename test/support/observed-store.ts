@@ -1,13 +1,13 @@
 import type { ReleaseRequest, EnqueueRequest, Store, AcquireRequest } from "../../runtime";
 
-/** Who is told what a store does. */
+/** Gets notified of the holds in a store. */
 export interface Observer {
   onTaken(key: string): void;
-  /** A hold is about to end. */
+  /** Called right before a hold is released. */
   onDrop(key: string): void;
 }
 
-/** The same store, of which somebody takes notes. */
+/** Wraps a store, and notifies the observer of acquired and released holds. */
 export function observed(store: Store, observer: Observer): Store {
   return {
     async acquire(request: AcquireRequest, timeoutMs: number) {

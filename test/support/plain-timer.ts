@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
 
-/** A timer on a clock that counts what is pending: nothing is left of it when it is cleared. */
+/** A timer on a clock that counts pending timers. A cleared timer is not pending. */
 export class PlainTimer implements Timer {
   readonly #clock: Pick<Clock, "now" | "after">;
   readonly #callback: () => void;

@@ -16,19 +16,19 @@ import { until } from "./until";
 
 /** A cluster of real servers. */
 export interface RedisCluster {
-  /** The masters, then their replicas, as they were at the start. */
+  /** The masters, then their replicas, in their roles at the start. */
   readonly nodes: readonly ClusterNode[];
-  /** A client of the first node, which knows of no other: it is disconnected at `stop()`. */
+  /** Returns a client of the first node only. `stop()` disconnects it. */
   client(options?: ClientOptions): Redis;
-  /** A cluster client that is disconnected at `stop()`. */
+  /** Returns a cluster client. `stop()` disconnects it. */
   cluster(options?: ConstructorParameters<typeof Cluster>[1]): Cluster;
-  /** The node that has the slot of the key now. */
+  /** Returns the node that has the slot of the key now. */
   masterOf(key: string): Promise<ClusterNode>;
-  /** A master that does not have the slot of the key. */
+  /** Returns a master that does not have the slot of the key. */
   otherMaster(key: string): Promise<ClusterNode>;
-  /** Every node says that all slots are served, and every replica follows its master. */
+  /** Whether every node reports that all slots are served, and every replica follows its master. */
   isWhole(): Promise<boolean>;
-  /** What each node believes of all of them, and has. */
+  /** Describes how each node sees the cluster, for error messages. */
   views(): Promise<string>;
   stop(): Promise<void>;
 }
@@ -53,11 +53,11 @@ export class ClusterNode {
   }
 
   get server(): RedisServer {
-    if (this.#server === undefined) throw new Error(`the node at ${this.port} does not run`);
+    if (this.#server === undefined) throw new Error(`the node at port ${this.port} is not running`);
     return this.#server;
   }
 
-  /** A connection for the test's own orders. */
+  /** A connection for the commands of the test itself. */
   get admin(): Redis {
     return (this.#admin ??= this.server.client());
   }
@@ -66,7 +66,7 @@ export class ClusterNode {
     return this.#server !== undefined;
   }
 
-  /** Starts it, or starts it anew: it knows its place in the cluster, and has no data of its own. */
+  /** Starts or restarts the node. It remembers its role in the cluster, and has no data. */
   async start(): Promise<boolean> {
     this.#server = await launchRedis(this.port, this.#dir, optionsOfNode(this.busPort));
     return this.isRunning;
@@ -84,7 +84,7 @@ export class ClusterNode {
     return new RegExp(`^${field}:(.*?)\\r?$`, "m").exec(text)?.[1];
   }
 
-  /** Writes what a node remembers of its cluster, so that nobody needs to introduce them to one another. */
+  /** Writes the node's cluster configuration, so that the nodes know each other when they start. */
   async remember(nodes: readonly ClusterNode[]): Promise<void> {
     await mkdir(this.#dir, { recursive: true });
     const masters = nodes.filter(({ master }) => master === undefined);
@@ -104,7 +104,7 @@ export class ClusterNode {
 
 const SLOTS = 16_384;
 
-/** From 7.2 on, a server knows which nodes are one shard. Redis 8.0 dies of a sharded PUBLISH where nobody told it. */
+/** Since 7.2, a server knows the shard IDs of nodes. Redis 8.0 crashes at a sharded PUBLISH without them. */
 const KNOWS_SHARDS = isAtLeast(
   "7.2",
   /v=(\d+\.\d+)/.exec(execFileSync("redis-server", ["--version"], { encoding: "utf8" }))?.[1],
@@ -114,7 +114,7 @@ function isAtLeast(least: string, version = "0"): boolean {
   return version.localeCompare(least, "en", { numeric: true }) >= 0;
 }
 
-/** After so long a silence a master's replica asks to take its place. */
+/** A replica asks to replace its master after this much silence. */
 const NODE_TIMEOUT_MS = 1_000;
 
 function optionsOfNode(busPort: number): string[] {
@@ -131,18 +131,18 @@ function optionsOfNode(busPort: number): string[] {
   return Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
 }
 
-/** @param replicas of all masters together: the first of them follows the first master, and so on */
+/** @param replicas the total number of replicas: the first one follows the first master, and so on */
 export async function startRedisCluster(masters = 1, replicas = 0): Promise<RedisCluster> {
   const dir = await temporaryDirectory();
   let nodes: readonly ClusterNode[] | undefined;
   for (let launch = 1; launch <= LAUNCHES && nodes === undefined; launch += 1) {
     nodes = await startNodes(join(dir, String(launch)), masters, replicas);
   }
-  if (nodes === undefined) throw new Error(`a node of the cluster ended at its start ${LAUNCHES} times`);
+  if (nodes === undefined) throw new Error(`a cluster node failed to start ${LAUNCHES} times`);
   return clusterOf(nodes, dir);
 }
 
-/** Undefined where one of them did not start. */
+/** Resolves to `undefined` if a node did not start. */
 async function startNodes(
   dir: string,
   masters: number,
@@ -171,7 +171,7 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
   const clusters: Cluster[] = [];
   const masterOf = async (key: string): Promise<ClusterNode> => {
     let node: ClusterNode | undefined;
-    // While a fail-over goes round, a node may know of nobody that has the slot.
+    // During a fail-over, a node may know no owner of the slot.
     await until(async () => {
       const any = nodes.find(({ isRunning }) => isRunning);
       const slot = Number(await any?.admin.cluster("KEYSLOT", key));
@@ -187,13 +187,13 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
     nodes,
     client(options = {}) {
       const [first] = nodes;
-      if (first === undefined) throw new Error("a cluster of no nodes");
+      if (first === undefined) throw new Error("the cluster has no nodes");
       return first.server.client(options);
     },
     cluster(options = {}) {
       const startup = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
       const cluster = new Cluster(startup, options);
-      cluster.on("error", () => {}); // Each command tells its own failure.
+      cluster.on("error", () => {}); // Each command rejects with its own error.
       clusters.push(cluster);
       return cluster;
     },
@@ -233,6 +233,6 @@ async function isInPlace(node: ClusterNode): Promise<boolean> {
     if ((await node.info("cluster", "cluster_state")) !== "ok") return false;
     return ((await node.info("replication", "master_link_status")) ?? "up") === "up";
   } catch {
-    return false; // It loads its data.
+    return false; // The node is still loading its data.
   }
 }

@@ -13,30 +13,30 @@ import {
 } from "./redis-server";
 import { until } from "./until";
 
-/** A master with replicas, and the sentinels that put one of these in its place when it fails. */
+/** A master with replicas, and the sentinels that promote a replica if the master fails. */
 export interface SentinelGroup {
   readonly name: string;
-  /** The master, then its replicas, as they were at the start. */
+  /** The master, then its replicas, in their roles at the start. */
   readonly servers: readonly RedisServer[];
   readonly sentinels: readonly RedisServer[];
   readonly url: string;
-  /** Where the sentinels say that the master is. */
+  /** Resolves to the port of the current master, as the sentinels report it. */
   masterPort(): Promise<number>;
-  /** A client that finds the master by the sentinels: it is disconnected at `stop()`. */
+  /** Returns a client that finds the master through the sentinels. `stop()` disconnects it. */
   client(): Redis;
   /**
-   * From now on a master that is silent for a second is replaced, until `calm()`. At rest a silence is no failure: on a
-   * busy machine a healthy master is silent that long.
+   * Makes the sentinels replace a master after a second of silence, until `calm()`. Otherwise they tolerate silence, because
+   * a healthy master on a busy machine may be silent for that long.
    */
   alert(): Promise<void>;
   calm(): Promise<void>;
-  /** A server that had ended is there again, with nothing in it, and follows who is the master by now. */
+  /** Restarts a dead server without its data, as a replica of the current master. */
   restart(dead: RedisServer): Promise<RedisServer>;
   stop(): Promise<void>;
 }
 
 const NAME = "locks";
-/** After so long a silence a sentinel that is alert takes the master for down. */
+/** An alert sentinel considers the master down after this much silence. */
 const DOWN_AFTER_MS = 1_000;
 const CALM_MS = 600_000;
 const REPLICA = ["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"];
@@ -53,7 +53,7 @@ export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<S
   for (let nth = 0; nth < sentinels; nth += 1) {
     watching.push(await startSentinel(join(dir, `${nth}.conf`), dir, master.port, sentinels));
   }
-  // One connection to each, however often it is asked: a sentinel takes in so many, and nobody after that.
+  // One shared connection to each sentinel, because a sentinel accepts a limited number of clients.
   const admins = watching.map((sentinel) => sentinel.client());
   const know = async (sentinel: Redis): Promise<boolean> => {
     const told = (await sentinel.call("SENTINEL", "MASTER", NAME)) as string[];
@@ -89,7 +89,7 @@ export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<S
     client() {
       const addresses = watching.map(({ port }) => ({ host: "127.0.0.1", port }));
       const client = new Redis({ sentinels: addresses, name: NAME });
-      client.on("error", () => {}); // Each command tells its own failure.
+      client.on("error", () => {}); // Each command rejects with its own error.
       clients.push(client);
       return client;
     },
@@ -101,7 +101,7 @@ export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<S
   };
 }
 
-/** A sentinel writes what it learns into its configuration. */
+/** Starts a sentinel with its own configuration file, because a sentinel writes its state into it. */
 async function startSentinel(
   file: string,
   dir: string,
@@ -119,5 +119,5 @@ async function startSentinel(
     const sentinel = await launchRedis(await freePort(), dir, [file, "--sentinel"]);
     if (sentinel !== undefined) return sentinel;
   }
-  throw new Error(`a sentinel ended at its start ${LAUNCHES} times`);
+  throw new Error(`a sentinel failed to start ${LAUNCHES} times`);
 }

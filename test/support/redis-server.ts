@@ -8,14 +8,14 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { Redis, type RedisOptions } from "ioredis";
 
-/** A redis-server of the test's own: nothing in it but what the test put there. */
+/** A redis-server for one test. It contains only the data of that test. */
 export interface RedisServer {
   readonly port: number;
   readonly url: string;
   readonly pid: number;
-  /** A client that is disconnected at `stop()`. */
+  /** Returns a client. `stop()` disconnects it. */
   client(options?: ClientOptions): Redis;
-  /** Ends the server, and resolves when it has ended. */
+  /** Stops the server, and resolves when it has exited. */
   stop(): Promise<void>;
 }
 
@@ -34,13 +34,13 @@ export type ClientOptions = Pick<
   | "lazyConnect"
 >;
 
-/** So often a server is launched that ends at its start. */
+/** The number of attempts to start a server. */
 export const LAUNCHES = 5;
 const NOT_ON_DISK = ["--save", "", "--appendonly", "no"];
 
 /**
- * Becomes the server, beside a guard that ends the server when the other end of descriptor 3 closes without
- * a word: however this process ends, killed or by a test runner's time-out, no server outlives it.
+ * Runs the server, and a guard that kills it if the other end of descriptor 3 closes without a message. So no server
+ * outlives this process, even if it is killed.
  */
 const TIED_TO_US = '(read -r _ <&3 || kill -9 $$) & exec redis-server "$@" 3<&-';
 
@@ -48,7 +48,7 @@ export function startRedis(...args: string[]): Promise<RedisServer> {
   return start(freePort, args);
 }
 
-/** A server where one was before, as after a restart: its clients find it again, and it has no data. */
+/** Starts an empty server at the port of an earlier one, as after a restart. Its clients reconnect to it. */
 export function startRedisAt(port: number, ...args: string[]): Promise<RedisServer> {
   return start(async () => port, args);
 }
@@ -69,7 +69,7 @@ async function start(choosePort: () => Promise<number>, args: string[]): Promise
       },
     };
   }
-  throw new Error(`redis-server ended at its start ${LAUNCHES} times: redis-server ${args.join(" ")}`);
+  throw new Error(`redis-server failed to start ${LAUNCHES} times: redis-server ${args.join(" ")}`);
 }
 
 export function temporaryDirectory(): Promise<string> {
@@ -81,10 +81,10 @@ export function remove(dir: string): Promise<void> {
 }
 
 /**
- * A server in a directory that stays when it has ended.
+ * Starts a server in a directory that remains after it has exited.
  *
- * @param args options, after the name of a configuration file where there is one
- * @returns undefined when it did not start: the port was taken between the probe and the start
+ * @param args the options, optionally after the name of a configuration file
+ * @returns `undefined` if it did not start, because another program took the port after the probe
  */
 export async function launchRedis(
   port: number,
@@ -106,17 +106,17 @@ export async function launchRedis(
   const server: RedisServer = {
     port,
     url: `redis://127.0.0.1:${port}`,
-    pid: child.pid ?? NaN, // No process: to signal it throws.
+    pid: child.pid ?? NaN, // Without a process, sending a signal throws.
     client(options = {}) {
       const client = new Redis({ port, host: "127.0.0.1", ...options });
-      client.on("error", () => {}); // Each command tells its own failure.
+      client.on("error", () => {}); // Each command rejects with its own error.
       clients.push(client);
       return client;
     },
     async stop() {
       for (const client of clients) client.disconnect();
       tie.end("stopped in good order\n");
-      child.kill("SIGKILL"); // Which also ends one that stands still, is busy, or may not save what it has.
+      child.kill("SIGKILL"); // SIGKILL also ends a server that is stopped, busy, or unable to save its data.
       await ended;
     },
   };
@@ -129,7 +129,7 @@ export async function launchRedis(
 const STARTED_WITHIN_MS = 60_000;
 const ANSWERS_WITHIN_MS = 5_000;
 
-/** Whether the server came up; false when it ended instead. A server that asks for a password is up too. */
+/** Whether the server started, or `false` if it exited. A server that requires a password has started as well. */
 async function answersPing(port: number, child: ChildProcess): Promise<boolean> {
   const givesUpAt = performance.now() + STARTED_WITHIN_MS;
   const probe = new Redis(port, "127.0.0.1", {
@@ -137,7 +137,7 @@ async function answersPing(port: number, child: ChildProcess): Promise<boolean> 
     retryStrategy: () => 10,
     commandTimeout: ANSWERS_WITHIN_MS,
   });
-  probe.on("error", () => {}); // Until it listens, connections are refused.
+  probe.on("error", () => {}); // Connections are refused until the server listens.
   try {
     while (child.exitCode === null && child.signalCode === null && performance.now() < givesUpAt) {
       const answer = await Promise.race([probe.ping().catch(String), once(child, "exit")]);
@@ -150,13 +150,13 @@ async function answersPing(port: number, child: ChildProcess): Promise<boolean> 
 }
 
 /**
- * Below those that systems give to outgoing connections. One of these would take the port of a server that is down for a
- * while; and a client that tries again and again to reach such a server would in the end be connected with itself.
+ * These ports are below the range for outgoing connections. Such a connection could take the port of a server that is down,
+ * and a client that keeps retrying to reach that server could even connect to itself.
  */
 const PORTS = { from: 12_000, count: 20_000 };
 const PROBES = 100;
 
-/** A port on loopback that nobody listens to at this moment. */
+/** Resolves to a port on loopback that is free at this moment. */
 export async function freePort(): Promise<number> {
   for (let nth = 0; nth < PROBES; nth += 1) {
     const port = PORTS.from + randomInt(PORTS.count);

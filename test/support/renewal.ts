@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { until } from "./until";
 
-/** Waits until a renewal gives the key more time than it had left. Nothing else raises what is left. */
+/** Waits until the key's time to live increases, which only a renewal does. */
 export async function renewalOf(key: string, client: Redis): Promise<void> {
   let before = Infinity;
   await until(async () => {

@@ -2,16 +2,16 @@ import { monotonicMs } from "./monotonic";
 import type { ClusterNode, RedisCluster } from "./redis-cluster";
 import { until } from "./until";
 
-/** How many keys move at once, as `redis-cli --cluster reshard` would by default or a little more. */
+/** The number of keys that move at once, a little more than the default of `redis-cli --cluster reshard`. */
 const AT_ONCE = 100;
 const MIGRATE_WITHIN_MS = 5_000;
 const MOST_TIMES = 10_000;
-/** Much longer than the nodes take to tell each other. */
-const ASKED_AGAIN_MS = 3_000;
+/** Much longer than the nodes need to inform each other. */
+const ANNOUNCED_AGAIN_MS = 3_000;
 
 /**
- * The slot of the key is on its way to another master, and stays so: the keys that are there stay, and new ones are made
- * at the other. Returns what ends it, as `migrateSlot` does.
+ * Begins to migrate the slot of the key to another master, and leaves it migrating. Existing keys stay, and new keys are
+ * created at the other master. Returns a function that completes the migration.
  */
 export async function openSlot(
   cluster: RedisCluster,
@@ -26,7 +26,7 @@ export async function openSlot(
   return () => migrateSlot(cluster, key, to);
 }
 
-/** The slot of the key moves to another master with all its keys. */
+/** Moves the slot of the key, with all its keys, to another master. */
 export async function migrateSlot(cluster: RedisCluster, key: string, to: ClusterNode): Promise<void> {
   await agreeing(cluster);
   const from = await cluster.masterOf(key);
@@ -39,27 +39,27 @@ export async function migrateSlot(cluster: RedisCluster, key: string, to: Cluste
     if (nth > MOST_TIMES) throw new Error(`slot ${slot} still has keys after ${MOST_TIMES} times ${AT_ONCE}`);
     await from.admin.call("MIGRATE", "127.0.0.1", to.port, "", 0, MIGRATE_WITHIN_MS, "KEYS", ...keys);
   }
-  // The one who gets it first: otherwise, for a moment, nobody would have it.
+  // The new owner first. Otherwise, nobody would own the slot for a moment.
   for (const node of [to, from]) await node.admin.cluster("SETSLOT", slot, "NODE", to.id);
   for (const node of cluster.nodes) {
     if (node === to || node === from || !node.isRunning) continue;
-    await node.admin.cluster("SETSLOT", slot, "NODE", to.id).catch(() => {}); // A replica hears it from its master.
+    await node.admin.cluster("SETSLOT", slot, "NODE", to.id).catch(() => {}); // A replica learns it from its master.
   }
   await agreedUpon(cluster, slot, to);
 }
 
 /**
- * All nodes name one owner of the slot. On a machine that is so busy that a node was taken for dead meanwhile, a fail-over
- * and the move may be of the same epoch: then the new owner says its word once more, in a higher one.
+ * Resolves when all nodes agree on the owner of the slot. If a busy machine caused a fail-over, it may have the same epoch as
+ * the move. The new owner then announces itself again with a higher epoch.
  */
 async function agreedUpon(cluster: RedisCluster, slot: number, to: ClusterNode): Promise<void> {
-  let askedAt = monotonicMs();
+  let announcedAt = monotonicMs();
   await until(async () => {
     const running = cluster.nodes.filter(({ isRunning }) => isRunning);
     const owners = await Promise.all(running.map((node) => ownerOf(node, slot)));
     if (owners[0] !== undefined && new Set(owners).size === 1) return true;
-    if (monotonicMs() - askedAt > ASKED_AGAIN_MS) {
-      askedAt = monotonicMs();
+    if (monotonicMs() - announcedAt > ANNOUNCED_AGAIN_MS) {
+      announcedAt = monotonicMs();
       await to.admin.cluster("BUMPEPOCH");
     }
     return false;
@@ -73,8 +73,8 @@ async function ownerOf({ admin }: ClusterNode, slot: number): Promise<number | u
 }
 
 /**
- * All have heard of what moved last: of two moves at once, a node may believe the older word of the two, and then the old
- * master and the new one each name the other, for good. Whoever moves slots moves one after the other.
+ * Resolves when all nodes know of the last move. With two concurrent moves, a node may believe the older one, and the old
+ * and the new master may name each other forever. So slots must move one after the other.
  */
 async function agreeing({ nodes }: RedisCluster): Promise<void> {
   await until(async () => {

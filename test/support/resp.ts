@@ -1,12 +1,12 @@
-/** One value of the Redis protocol, version 2 or 3, as it stands in a stream. */
+/** One value of the Redis protocol, version 2 or 3, in a stream. */
 export interface RespValue {
   /** Where the next value begins. */
   readonly end: number;
-  /** Its scalars, those of the values inside included: of a command, its name and its arguments. */
+  /** Its scalars, including those of nested values. For a command, these are its name and its arguments. */
   readonly words: readonly string[];
 }
 
-/** The value that begins at `start`; undefined when it has not all come yet. */
+/** Returns the value that begins at `start`, or `undefined` if it is incomplete. */
 export function readResp(bytes: Buffer, start: number): RespValue | undefined {
   const lineEnd = bytes.indexOf("\r\n", start);
   if (lineEnd < 0) return undefined;
@@ -37,11 +37,11 @@ function readMany(bytes: Buffer, start: number, count: number): RespValue | unde
   return { end, words };
 }
 
-/** Cuts a stream into its values. */
+/** Splits a stream into its values. */
 export class RespStream {
   #rest: Buffer = Buffer.alloc(0);
 
-  /** The values that are complete with `data`, each with its bytes. */
+  /** Returns the values that `data` completes, each with its bytes. */
   *cut(data: Buffer): Iterable<{ readonly bytes: Buffer; readonly words: readonly string[] }> {
     const bytes = Buffer.concat([this.#rest, data]);
     let start = 0;

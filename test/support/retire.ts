@@ -1,6 +1,6 @@
 import type { FleetProcess } from "./fleet";
 
-/** Ends it as `shutdown()` ends a process that has no patience: what is not given back by then is not sent again. */
+/** Ends a process like `shutdown()` without patience. Unconfirmed releases are not sent again. */
 export async function retire({ locker }: Pick<FleetProcess, "locker">): Promise<void> {
   const { queues, store } = locker;
   queues.close();

@@ -1,33 +1,33 @@
 /**
- * What one body did under one lock, in milliseconds on the one monotonic clock of the machine:
- * `process.hrtime` is CLOCK_MONOTONIC on Linux, and so is the same in every process.
+ * What one body did under one lock. Times are in milliseconds on the machine's monotonic clock. On Linux,
+ * `process.hrtime` reads CLOCK_MONOTONIC, which is the same in every process.
  */
 export interface Section {
-  /** Whose it was, for people. */
+  /** The name of the process and the body, for messages. */
   readonly name: string;
   readonly enteredAt: number;
-  /** When the body ended, or its process was killed. */
+  /** The time when the body ended or its process was killed. */
   readonly leftAt: number;
-  /** Until when the holder had, at any moment of the body, reason to believe that the lock was its own. */
+  /** The latest time until which the holder could believe that it held the lock. */
   readonly believedUntil: number;
-  /** When its signal fired. */
+  /** The time when its signal aborted. */
   readonly toldAt?: number | undefined;
-  /** That the holder, once the lock was over, came to its next tick and its signal had still not fired. */
+  /** Whether the holder reached its next tick after the lock had ended, and its signal had still not aborted. */
   readonly wasLeftInTheDark?: boolean;
   readonly fencingToken?: number | undefined;
 }
 
 export interface Verdict {
   readonly sections: number;
-  /** Pairs of bodies that were in at the same time. */
+  /** The number of pairs of bodies that ran at the same time. */
   readonly overlaps: number;
-  /** Those where the earlier one's signal had fired already when the later one entered. */
+  /** The overlaps in which the earlier signal had aborted before the later body started. */
   readonly foretold: number;
-  /** The others whose earlier one stood still, and knew by its own clock that it was over as soon as it woke. */
+  /** The overlaps in which the earlier process was stopped, and noticed by its own clock when it woke that the lock had ended. */
   readonly noticedOnWaking: number;
-  /** Those where two believed at one time that the lock was theirs, or one was not told: there must be none. */
+  /** The overlaps in which both holders believed they held the lock, or one got no signal. There must be none. */
   readonly unannounced: readonly string[];
-  /** Those who came later with a smaller fencing token: there must be none. */
+  /** The bodies that started later with a smaller fencing token. There must be none. */
   readonly tokensThatFell: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export function judge(sections: readonly Section[]): Verdict {
   const inOrder = sections.toSorted((a, b) => a.enteredAt - b.enteredAt);
   const pairs = inOrder.flatMap((earlier, index) => {
     const laters: { earlier: Section; later: Section }[] = [];
-    // Not to the first that does not overlap: the earlier one may be in for longer than several later ones.
+    // The earlier body may overlap with several later ones.
     for (const later of inOrder.slice(index + 1)) {
       if (later.enteredAt >= earlier.leftAt) break;
       laters.push({ earlier, later });

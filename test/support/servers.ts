@@ -4,11 +4,11 @@ import { startSentinelGroup } from "./redis-sentinel";
 
 // npm run servers
 //
-// The servers that the tests run on, for whoever wants to try: a cluster, a group under Sentinel, and independent masters.
-// They keep nothing on disk, and end with this process.
+// Starts the servers of the tests for experiments: a cluster, a group with Sentinel, and independent masters. They keep
+// nothing on disk, and stop with this process.
 
 async function main(): Promise<void> {
-  // Ctrl-C goes to all of the terminal's processes, and so to the servers, too: they end in any case.
+  // Ctrl-C reaches all processes of the terminal, including the servers, so they stop in any case.
   const ended = new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => resolve());
   });
@@ -18,7 +18,7 @@ async function main(): Promise<void> {
     startSentinelGroup(2, 3),
     Promise.all(Array.from({ length: 5 }, () => startRedis())),
   ]);
-  await group.alert(); // Whoever ends its master is to see another one take its place.
+  await group.alert(); // So that a fail-over follows if somebody stops the master.
   const nodes = cluster.nodes.map(({ port }) => port);
   const sentinels = group.sentinels.map(({ port }) => port);
   const hosts = (ports: readonly number[]): string =>

@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
 
-/** The clock of a process that can be stopped right before any of its reads, as by SIGSTOP. */
+/** The clock of a process that can be stopped right before any read, as with SIGSTOP. */
 export class StoppingClock implements Clock {
   readonly #clock: Clock;
   readonly #beforeRead: () => void;
@@ -52,12 +52,12 @@ export class Stops {
   #stopsAt = 0;
   #isIgnoring = false;
 
-  /** @param stop lets the time of the stop pass */
+  /** @param stop advances the time by the length of the stop */
   constructor(stop: () => void) {
     this.#stop = stop;
   }
 
-  /** To be called before each read. */
+  /** Called before each read. */
   readonly beforeRead = (): void => {
     if (this.#isIgnoring) return;
     this.#reads += 1;
@@ -69,18 +69,18 @@ export class Stops {
     return this.#reads;
   }
 
-  /** Counts from 0 again, and stops the process before its nth read from now on; 0: before none. */
+  /** Resets the count, and stops the process before the nth read from now on. 0 means never. */
   arm(nth: number): void {
     this.#reads = 0;
     this.#stopsAt = nth;
   }
 
-  /** From here on reads neither count nor stop the process. */
+  /** From now on, reads neither count nor stop the process. */
   ignore(): void {
     this.#isIgnoring = true;
   }
 
-  /** Runs what reads the clocks for the test, and not for the process. */
+  /** Runs a function of the test whose clock reads do not count. */
   ignoring<Result>(judge: () => Result): Result {
     const before = this.#isIgnoring;
     this.#isIgnoring = true;

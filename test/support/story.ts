@@ -1,4 +1,4 @@
-/** The lines of an example's time line without the times, the ids and the lengths, in which two runs differ. */
+/** Returns the lines of an example's log, without the times, IDs, and durations that differ between runs. */
 export function story(output: string): string[] {
   return output
     .split("\n")

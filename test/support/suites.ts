@@ -1,16 +1,16 @@
 import test from "ava";
 
-// Two suites share the test files. `npm test` runs what takes little time, and `npm run test:matrix` (which sets `MATRIX=1`) runs the rest.
-// A test that is in neither word below runs in both.
+// Two suites share the test files. `npm test` runs the quick tests, and `npm run test:matrix` (which sets `MATRIX=1`) runs the
+// rest. A test that uses none of these functions runs in both.
 
 export const isMatrix = process.env["MATRIX"] !== undefined;
 
-/** For a test that takes long, or installs much. */
+/** For a test that is slow or installs packages. */
 export const inMatrix = isMatrix ? test : test.skip;
 
-/** For a test of `npm test` in a file that has tests of the matrix, too. */
+/** For a test of `npm test` in a file that also has tests of the matrix. */
 export const outsideMatrix = isMatrix ? test.skip : test;
 
-/** The same two words for tests that run one after the other. */
+/** The same for tests that run serially. */
 export const inMatrixSerially = isMatrix ? test.serial : test.skip;
 export const outsideMatrixSerially = isMatrix ? test.skip : test.serial;

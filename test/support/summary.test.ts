@@ -10,7 +10,7 @@ const QUIETLY = join(__dirname, "quietly.mjs");
 
 const PASSES = 'import test from "ava"; test("is paid", (t) => t.pass());\n';
 
-/** Runs the real AVA on these files in a project of its own. */
+/** Creates a project with these files and the real AVA. */
 async function project(t: ExecutionContext, files: Readonly<Record<string, string>>): Promise<string> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), "summary-")));
   t.teardown(() => rm(dir, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 import { VirtualClock } from "./virtual-clock";
 
-/** The clock of a machine that can be suspended: its monotonic time stands still then, as on Linux, and that since boot goes on. */
+/** The clock of a machine that can be suspended. Its monotonic time then stops, as on Linux, and the time since boot goes on. */
 export class SuspendableClock extends VirtualClock {
   #suspendedMs = 0;
 

@@ -12,27 +12,27 @@ import type {
   AcquireRequest,
 } from "../../runtime/stores/port";
 
-/** What happens to one command on its way: `send` carries it out. */
+/** Decides what happens to one command. `send` runs it. */
 export type Fate<Reply> = (send: () => Promise<Reply>) => Promise<Reply>;
 
-/** The same, whatever the command is. */
+/** Decides what happens to a command of any kind. */
 export type AnyFate = <Reply>(send: () => Promise<Reply>) => Promise<Reply>;
 
-/** What happens to one hint on its way: `deliver` brings it to those who listen. */
-export type HintFate = (deliver: () => void, place: string | undefined) => void;
+/** Decides what happens to one wake-up. `deliver` passes it to the listeners. */
+export type HintFate = (deliver: () => void, ticket: string | undefined) => void;
 
 /** The command never arrives. */
 export function lostOnTheWay<Reply>(): Promise<Reply> {
   return new Promise(() => {});
 }
 
-/** The command is carried out, and its reply never arrives. */
+/** The command runs, and its reply never arrives. */
 export async function replyLost<Reply>(send: () => Promise<Reply>): Promise<Reply> {
   await send();
   return await lostOnTheWay();
 }
 
-/** The command is carried out, and its reply comes after that. */
+/** The command runs, and its reply arrives after `until` has resolved. */
 export function replyLate(until: Promise<void>): AnyFate {
   return async (send) => {
     const reply = await send();
@@ -41,49 +41,49 @@ export function replyLate(until: Promise<void>): AnyFate {
   };
 }
 
-/** The server cannot be reached at all. */
+/** The server is unreachable. */
 export async function connectionRefused<Reply>(): Promise<Reply> {
   throw new Error("connect ECONNREFUSED");
 }
 
-/** A real store on a bad network: the test says what becomes of each command, and counts them. */
+/** A real store on a bad network. The test decides what happens to each command, and can count the commands. */
 export class TamperedStore implements Store {
   readonly #store: Store;
   readonly #listeners = new Set<StoreListener>();
-  /** The requests that were sent for a lock, in order: by `take` or by `place`. */
+  /** The requests of `acquire` and `enqueue`, in order. */
   readonly asked: AcquireRequest[] = [];
-  /** Those of them by `place`. */
+  /** The requests of `enqueue`. */
   readonly placed: EnqueueRequest[] = [];
-  /** Those that went with the end of a hold, by `next`. */
+  /** The requests of the next callers in `releaseAndEnqueue`. */
   readonly successors: EnqueueRequest[] = [];
-  /** How many leases each renewal was for. */
+  /** The number of leases in each renewal. */
   readonly renewed: number[] = [];
-  /** How often a hold was ended: by `drop` or by `next`. */
+  /** The number of calls of `release` and `releaseAndEnqueue`. */
   releases = 0;
   leaves = 0;
   looks = 0;
   closed = false;
-  /** How long the reply to the last command was listened for. */
+  /** The timeout of the last command. */
   timeoutMs = 0;
 
-  /** Of `take` and, unless `onPlace` says otherwise, of `place`. */
+  /** Applies to `acquire`, and to `enqueue` unless `onPlace` is set. */
   onTake: Fate<AcquireReply> = (send) => send();
   onPlace: Fate<AcquireReply> | undefined;
   onRenew: Fate<readonly RenewReply[]> = (send) => send();
-  /** Of `drop` and, unless `onNext` says otherwise, of `next`. */
+  /** Applies to `release`, and to `releaseAndEnqueue` unless `onNext` is set. */
   onDrop: AnyFate = (send) => send();
   onNext: Fate<ReleaseAndEnqueueReply | NotReleased> | undefined;
   onLeave: Fate<void> = (send) => send();
   onLook: Fate<readonly (string | Error | undefined)[]> = (send) => send();
   onHint: HintFate = (deliver) => deliver();
-  /** Of every command, around its own fate. */
+  /** Applies to every command, around the command's own handler. */
   onAny: AnyFate = (send) => send();
 
   constructor(store: Store) {
     this.#store = store;
   }
 
-  /** How often a command was sent, but for looks, which change nothing. */
+  /** The number of commands sent, except for `peek`, which changes nothing. */
   get commands(): number {
     return this.asked.length + this.renewals + this.releases + this.leaves;
   }
@@ -92,7 +92,7 @@ export class TamperedStore implements Store {
     return this.renewed.length;
   }
 
-  /** How many listen for hints. */
+  /** The number of listeners. */
   get listeners(): number {
     return this.#listeners.size;
   }
@@ -160,17 +160,17 @@ export class TamperedStore implements Store {
     };
   }
 
-  /** A hint that the store did not send. */
+  /** Delivers a wake-up that the store did not send. */
   hint(place: string | undefined): void {
     for (const listener of this.#listeners) listener.onWakeUp(place);
   }
 
-  /** The store's connection is a new one. */
+  /** Notifies the listeners that the store has reconnected. */
   reconnect(): void {
     for (const listener of this.#listeners) listener.onReconnect();
   }
 
-  /** The store has something to tell that somebody should look at. */
+  /** Passes a warning to the listeners. */
   warn(message: string): void {
     for (const listener of this.#listeners) listener.onWarning(message);
   }

@@ -3,54 +3,54 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { deferred, type Deferred } from "./deferred";
 import { RespStream } from "./resp";
 
-/** The network between Redis clients and their server, and the test's hand on it. */
+/** A proxy between Redis clients and their server, whose faults the test controls. */
 export interface TcpProxy {
   readonly port: number;
-  /** How many bytes the clients have sent. */
+  /** The number of bytes that the clients have sent. */
   readonly bytesSent: number;
-  /** From now on the server's words do not reach the client. */
+  /** Withholds all replies from now on. */
   withholdReplies(): void;
-  /** From now on nothing reaches anybody, and no connection breaks for it. New ones are made all the same. */
+  /** Withholds commands and replies from now on. No connection breaks, and new ones can be made. */
   blackHole(): void;
-  /** Ends both: what was kept back arrives now, as it does when TCP sends it again. */
+  /** Ends `withholdReplies` and `blackHole`. The withheld data arrives now, as after a TCP retransmission. */
   heal(): void;
   /**
-   * The route of the connections of now is dead: what either side sends is lost, and neither is told. New ones are made
-   * over another route, which works.
+   * Loses all data on the current connections, without an error on either side. New connections use another route, which
+   * works.
    */
   loseRoute(): void;
   /** The commands that were lost by `loseRoute`. */
   readonly lostCommands: readonly (readonly string[])[];
-  /** The connections of now lead to what has become a replica, and new ones to its new master. */
+  /** The current connections lead to a server that has become a replica, and new connections to its new master. */
   demote(): void;
   /**
-   * From now on the server's words reach the connections of now only when a newer one sends its second PING: after a pause,
-   * Redis writes to its clients in any order, but to all of them before it reads the next command.
+   * Withholds replies on the current connections until a newer connection sends its second PING. After a pause, Redis
+   * replies to its clients in any order, but to all of them before it reads the next command.
    */
   answerNewConnectionsFirst(): void;
-  /** How many connections the clients have made. */
+  /** The number of connections that the clients have made. */
   readonly connectionsMade: number;
-  /** From now on the server's words take so much longer. */
+  /** Delays all replies from now on. */
   delayReplies(ms: number): void;
   /**
-   * What becomes of the n-th command from now on that is about a lock, whichever connection it is on. The
-   * others on the way there, and those by which a client sets up its connection, are left alone.
+   * Sets the fate of the n-th lock command from now on, on any connection. Other commands, including those that set up a
+   * connection, are forwarded.
    *
-   * @param key of which lock; by default of any
-   * @returns resolves when it happened
+   * @param key the key of the lock; the default is any lock
+   * @returns a promise that resolves when it has happened
    */
   strike(nth: number, fate: Fate, key?: string): Promise<void>;
-  /** Breaks all connections, and forwards again, in both directions, on those that are made afterwards. */
+  /** Breaks all connections. New connections work in both directions. */
   cut(): void;
-  /** The same with a TCP reset, by which what is still on its way is lost, too. */
+  /** Breaks all connections with a TCP reset, which also loses data in flight. */
   reset(): void;
   stop(): Promise<void>;
 }
 
 /**
- * `reset`: Redis carries it out, and the connection is reset instead of the reply. `silence`: Redis carries it
- * out, and the connection is dumb from the reply on, until `heal`, `cut` or `reset`. An answer is given in
- * the place of Redis, which never hears of the command.
+ * `reset`: Redis runs the command, and the connection is reset instead of the reply. `silence`: Redis runs the command, and
+ * the connection delivers nothing from the reply on, until `heal`, `cut`, or `reset`. `answer`: the proxy replies itself, and
+ * Redis never gets the command.
  */
 export type Fate = "reset" | "silence" | { readonly answer: string };
 
@@ -94,7 +94,7 @@ export async function startTcpProxy(serverPort: number): Promise<TcpProxy> {
 }
 
 interface Strike {
-  /** How many such commands are still to come. */
+  /** The number of matching commands until the strike. */
   nth: number;
   readonly fate: Fate;
   readonly key: string | undefined;
@@ -161,7 +161,7 @@ class Network {
     return happened.promise;
   }
 
-  /** What is to become of this command. */
+  /** Returns the strike for this command, if there is one. */
   struck(command: readonly string[]): Strike | undefined {
     const [, ...words] = command;
     if (!isAboutLocks(command)) return undefined;
@@ -185,7 +185,7 @@ class Connection {
   readonly #server: Socket;
   readonly #commands = new RespStream();
   readonly #replies = new RespStream();
-  /** One for each command that has no reply yet, in their order. */
+  /** One entry for each command without a reply, in order. */
   readonly #unanswered: (Strike | undefined)[] = [];
   #heldCommands: Buffer[] = [];
   #heldReplies: Buffer[] = [];
@@ -243,7 +243,7 @@ class Connection {
     }
   }
 
-  /** In its turn: Redis answers in the order in which it was asked. */
+  /** Sends the proxy's own replies in order, because Redis replies to commands in order. */
   #answerWhatIsOurs(): void {
     for (let [strike] = this.#unanswered; typeof strike?.fate === "object"; [strike] = this.#unanswered) {
       this.#unanswered.shift();
@@ -254,7 +254,7 @@ class Connection {
 
   #tell(bytes: Buffer): void {
     const { replyDelayMs } = this.#network;
-    // Timers of one delay run in the order in which they were set.
+    // Timers with the same delay run in the order in which they were set.
     if (replyDelayMs > 0) setTimeout(() => this.#tellNow(bytes), replyDelayMs);
     else this.#tellNow(bytes);
   }
@@ -274,7 +274,7 @@ function readOnly(): Strike {
   return { nth: 1, fate: { answer }, key: undefined, happened: deferred() };
 }
 
-/** What is subscribed to is confirmed, and comes, without being a reply. */
+/** Whether this is a confirmation or message of a subscription, and not a reply. */
 function isSubscription([name = ""]: readonly string[]): boolean {
   return /^(un)?subscribe$|^message$/i.test(name);
 }

@@ -2,30 +2,30 @@ import { AsyncResource } from "node:async_hooks";
 
 export interface Timer {
   readonly dueAt: number;
-  /** Of two that are due at the same time, the one that was set first runs first. */
+  /** Of two timers that are due at the same time, the one that was set first runs first. */
   readonly order: number;
   readonly callback: () => void;
-  isCancelled: boolean;
+  isCanceled: boolean;
 }
 
-/** Timers by the time at which they are due: a binary heap, from which those that were cancelled fall out late. */
+/** A binary heap of timers by due time. Canceled timers are removed lazily. */
 export class TimerQueue {
   readonly #heap: Timer[] = [];
   #order = 0;
   #size = 0;
 
-  /** How many are neither taken nor cancelled. */
+  /** The number of timers that are neither taken nor canceled. */
   get size(): number {
     return this.#size;
   }
 
-  /** The callback runs in the async context of this call, as a timer of Node's does. */
+  /** Adds a timer. Its callback runs in the async context of this call, like a timer of Node. */
   add(dueAt: number, callback: () => void): Timer {
     const timer: Timer = {
       dueAt,
       order: (this.#order += 1),
       callback: AsyncResource.bind(callback),
-      isCancelled: false,
+      isCanceled: false,
     };
     this.#size += 1;
     this.#heap.push(timer);
@@ -33,19 +33,19 @@ export class TimerQueue {
     return timer;
   }
 
-  /** Of a timer that was not taken yet. */
+  /** Cancels a timer that was not taken yet. */
   cancel(timer: Timer): void {
-    if (timer.isCancelled) return;
-    timer.isCancelled = true;
+    if (timer.isCanceled) return;
+    timer.isCanceled = true;
     this.#size -= 1;
   }
 
-  /** The first that is due at `end` or before. */
+  /** Takes the first timer that is due at `end` or before. */
   take(end: number): Timer | undefined {
     for (let first = this.#heap[0]; first !== undefined && first.dueAt <= end; first = this.#heap[0]) {
       this.#dropFirst();
-      if (first.isCancelled) continue;
-      first.isCancelled = true;
+      if (first.isCanceled) continue;
+      first.isCanceled = true;
       this.#size -= 1;
       return first;
     }

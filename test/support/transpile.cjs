@@ -1,5 +1,5 @@
-// Required in each of the many processes that the tests start: loads TypeScript as ts-node does, but keeps what it
-// made of a file, which takes ten times as long as all else that such a process does first.
+// Loaded in each process that the tests start. It loads TypeScript files like ts-node, but caches the compiled files,
+// because compiling takes ten times as long as the rest of the startup.
 const { createHash } = require("node:crypto");
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require("node:fs");
 const { join } = require("node:path");
@@ -40,7 +40,7 @@ function transpile(text, path) {
   return service.compile(text, path);
 }
 
-/** In one step: other processes and threads look for it at the same time. */
+/** Writes the file in one step, because other processes and threads read it concurrently. */
 function keep(path, code) {
   mkdirSync(CACHE, { recursive: true });
   const unfinished = `${path}.${process.pid}.${threadId}`;

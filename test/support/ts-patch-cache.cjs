@@ -1,4 +1,4 @@
-// Required in each process that runs a test file, and in each patched compiler that a test starts. ts-patch guards its cache
+// Loaded in each process that runs a test file, and in each patched compiler that a test starts. ts-patch guards its cache
 // with a lock file. The lock has a race, outlives a killed process, and makes others fail after two seconds. So each process
 // gets a cache of its own, with links to the patched compilers that `test:setup` left in the shared one.
 const { existsSync, linkSync, mkdirSync, readdirSync, rmSync } = require("node:fs");
@@ -14,7 +14,7 @@ process.env.TSP_CACHE_DIR = own;
 fill();
 process.once("exit", () => rmSync(own, { recursive: true, force: true }));
 
-/** An empty cache works, too: ts-patch then patches the compiler anew, which takes a second. */
+/** An empty cache works as well. ts-patch then patches the compiler again, which takes a second. */
 function fill() {
   rmSync(own, { recursive: true, force: true });
   mkdirSync(own, { recursive: true });

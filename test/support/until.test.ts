@@ -1,7 +1,7 @@
 import test from "ava";
 import { until } from "./until";
 
-test("who waits in vain is told for what", async (t) => {
+test("until() throws after its timeout and names the condition", async (t) => {
   let tries = 0;
   await t.throwsAsync(
     until(() => (tries += 1) < 0, 1_000),

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-/** It ends only what hangs, however busy the machine is: a little less than AVA waits for a test. */
+/** Long enough for a busy machine, so only a test that hangs reaches it. AVA's own timeout is a little longer. */
 const TIMEOUT_MS = 240_000;
 
 /**
  * Resolves when `condition` holds.
  *
- * @throws where it does not in time: a test that has failed must not look on for ever, which would keep its file from ending
+ * @throws if it does not hold in time. Without this, a failed test would poll forever and keep its file from ending.
  */
 export async function until(
   condition: () => boolean | Promise<boolean>,

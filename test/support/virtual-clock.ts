@@ -3,13 +3,13 @@ import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
 import { PlainTimer } from "./plain-timer";
 import { TimerQueue } from "./timer-queue";
 
-/** Time that moves only when the test says so. */
+/** A clock that advances only when the test advances it. */
 export class VirtualClock implements Clock {
-  /** Not zero, so that nobody mistakes "no time yet" for "never". */
+  /** Not zero, so that no code can confuse the start time with a missing time. */
   #now = 5_000;
   readonly #timers = new TimerQueue();
 
-  /** What is still to come: a test proves by it that nothing is left behind. */
+  /** The number of pending timers. Tests use it to prove that nothing is left behind. */
   get pendingTimers(): number {
     return this.#timers.size;
   }
@@ -39,19 +39,19 @@ export class VirtualClock implements Clock {
     return new PlainTimer(this, callback);
   }
 
-  /** What has arrived by now is among the events of this moment, which come first. */
+  /** Runs the callback after all events of this moment, which include the data that has arrived. */
   afterIo(callback: () => void): void {
     this.#timers.add(this.#now, callback);
   }
 
-  /** Lets `ms` pass: timers run when they are due, and between two of them all promise jobs settle. */
+  /** Advances the time by `ms`. Timers run when they are due, and all promise jobs settle between two timers. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
     await this.advanceWhile(() => true, ms);
     this.#now = Math.max(this.#now, end);
   }
 
-  /** The same, for `ms` at most, and only while `goOn`, which is asked after each timer, wants more. */
+  /** Advances the time by at most `ms`, while `goOn` is true. Calls `goOn` after each timer. */
   async advanceWhile(goOn: () => boolean | Promise<boolean>, ms: number): Promise<void> {
     await nextTurn();
     const end = this.#now + ms;
@@ -64,20 +64,20 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Runs everything that is due now. */
   async settle(): Promise<void> {
     await this.advance(0);
   }
 
-  /** The process stands still, as in a long garbage collection: time passes and no timer runs. */
+  /** Stops the process, as in a long garbage collection. Time passes, and no timer runs. */
   freeze(ms: number): void {
     this.#now += ms;
   }
 }
 
 /**
- * For one who is a promise job itself: ticks come when no other is left. A turn of the event loop costs more. The
- * second tick comes after those that the jobs asked for.
+ * Resolves when all promise jobs have run, even if the caller is a promise job. A tick runs when no job is left, and costs
+ * less than a turn of the event loop. The second tick runs after the ticks that the jobs scheduled.
  */
 export async function allPromiseJobs(): Promise<void> {
   await nextTick();

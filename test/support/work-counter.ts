@@ -18,11 +18,11 @@ function startCounting(): void {
   post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
 }
 
-/** Calls the inspector, which answers before the call returns. */
+/** Calls the inspector, which replies before the call returns. */
 function post(method: string, parameters: object = {}): unknown {
   let answer: { readonly error: Error | null; readonly reply: object | undefined } | undefined;
   session.post(method, parameters, (error, reply) => (answer = { error, reply }));
-  if (answer === undefined) throw new Error(`${method}: no answer`);
+  if (answer === undefined) throw new Error(`${method}: no reply`);
   if (answer.error !== null) throw answer.error;
   return answer.reply;
 }
@@ -114,7 +114,7 @@ const ITERATORS = [
   ["Set", Object.getPrototypeOf(new Set().values())],
 ] as const;
 
-/** @returns ends the counting */
+/** @returns a function that stops the counting */
 function countBuiltIns(counts: Map<string, BuiltIn>): () => void {
   const ends = OF_ARRAYS.split(" ").map((name) => {
     return replace(Array.prototype, name, (array) => note(counts, name, (array as unknown[]).length));
@@ -149,7 +149,7 @@ function replace(
 
 let isNoting = false;
 
-/** Notes a call by the runtime. This function itself, and Node for the stack trace, may use what it counts. */
+/** Records a call by the runtime. It ignores calls by itself, and by Node for the stack trace. */
 function note(counts: Map<string, BuiltIn>, name: string, items: number): void {
   if (isNoting) return;
   isNoting = true;
@@ -181,7 +181,7 @@ function callSites(): readonly NodeJS.CallSite[] {
 
 // ---- growth -------------------------------------------------------------------------------------------
 
-/** Code that ran more often with many than with few: where it is, and how often it ran. */
+/** Code that ran more often with many items than with few, and how often it ran. */
 export interface Growth {
   /** `runtime/fifo.ts:69 keys`, or with the name of a built-in function that is called there. */
   readonly where: string;
@@ -190,9 +190,9 @@ export interface Growth {
 }
 
 /**
- * All code that ran too often beside many.
+ * Returns all code that ran too often with many items.
  *
- * @param most how often code may run beside many, if it ran so often beside few
+ * @param most the allowed number of runs with many items, given the number with few
  */
 export function growth(few: Work, many: Work, most: (few: number) => number): readonly Growth[] {
   return [...grownBlocks(few, many), ...grownBuiltIns(few, many)].filter((one) => one.many > most(one.few));
@@ -214,7 +214,7 @@ function grownBlocks(few: Work, many: Work): readonly Growth[] {
   });
 }
 
-/** The offsets at which the lines of the compiled file end. The debugger knows its text, but to use it ends the counting. */
+/** The offsets at which the lines of the compiled file end. The debugger also knows the text, but using it ends the counting. */
 function lineBreaksOf(path: string): readonly number[] {
   const map = findSourceMap(path) as { readonly lineLengths?: readonly number[] } | undefined;
   let offset = -1;

@@ -7,7 +7,7 @@ import { RESULT } from "./program";
 
 const controls = new Map<string, string>();
 
-/** What the program prints without any lock, as TypeScript alone compiles its function. */
+/** Returns the results of the program without locks, compiled by TypeScript alone. */
 export function controlOf(setup: Setup): string {
   const key = `${setup.form} ${setup.mode === "metadata"}`;
   const found = controls.get(key) ?? results(setup);
@@ -28,6 +28,6 @@ function results(setup: Setup): string {
     0,
     execFileSync(process.execPath, ["--eval", `${outputText}\n${calls}`], { encoding: "utf8" }),
   );
-  if (outcome.kind !== "free") throw new Error("the program without locks has to run unlocked");
+  if (outcome.kind !== "free") throw new Error("the program without locks must run unlocked");
   return outcome.results;
 }

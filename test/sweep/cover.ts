@@ -6,7 +6,7 @@ const OTHERS = (Object.keys(DIMENSIONS) as Dimension[]).filter((dimension) => di
 
 const setupsByHost = new Map<Setup["host"], readonly Setup[]>();
 
-/** Each setup of a host that can be. */
+/** Returns all possible setups of a host. */
 export function setupsOf(host: Setup["host"]): readonly Setup[] {
   const found = setupsByHost.get(host) ?? possible(host);
   setupsByHost.set(host, found);
@@ -23,11 +23,11 @@ function possible(host: Setup["host"]): Setup[] {
   return (partial as Setup[]).filter((setup) => excludedBy(setup) === undefined);
 }
 
-/** No dimension has more values. */
+/** The maximum number of values of a dimension. */
 const MOST_VALUES = 8;
 const PAIRS = OTHERS.length ** 2 * MOST_VALUES ** 2;
 
-/** A number for each pair of values in a setup. */
+/** Returns a number for each pair of values in a setup. */
 function pairsOf(setup: Setup): number[] {
   const values = OTHERS.map((dimension) =>
     (DIMENSIONS[dimension] as readonly string[]).indexOf(setup[dimension]),
@@ -51,7 +51,7 @@ function shuffled<T>(items: readonly T[], random: SeededRandom): T[] {
 }
 
 /**
- * Few setups of a host that have, together, each possible pair of values of two dimensions. Those with many new pairs come first.
+ * Returns a small set of setups of a host that together have each possible pair of values. Setups with many new pairs come first.
  */
 export function coverOf(host: Setup["host"], seed: number): Setup[] {
   const all = shuffled(setupsOf(host), new SeededRandom(seed)).map((setup) => ({
@@ -88,7 +88,7 @@ function hostOf({ host }: Setup): number {
   return DIMENSIONS.host.indexOf(host);
 }
 
-/** How many setups there are. */
+/** Returns the number of all possible setups. */
 export function sizeOfProduct(): number {
   return DIMENSIONS.host.reduce((sum, host) => sum + setupsOf(host).length, 0);
 }

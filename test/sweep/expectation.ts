@@ -1,8 +1,8 @@
 import { isCompiler, type Setup } from "./setup";
 
 /**
- * What a setup has to be: `locked`; `free`, since its tag is gone; `safe`, which is locked or refused with a cure; or `gone`, which
- * is free or refused.
+ * The expected outcome of a setup. `free` means that its tag was removed, `safe` means locked or refused with a fix, and `gone`
+ * means free or refused.
  */
 export type Expectation = "locked" | "free" | "safe" | "gone";
 
@@ -12,13 +12,13 @@ export function expectationOf(setup: Setup): Expectation {
   return works ? "locked" : "safe";
 }
 
-/** Whether docs/hosts.md and docs/guards.md promise a program that runs. */
+/** Returns whether docs/hosts.md and docs/guards.md promise a program that runs. */
 function isDocumentedToWork(setup: Setup): boolean {
-  return hasOursInForce(setup) && weavesLayout(setup) && !isRefusedByDesign(setup);
+  return receivesTag(setup) && weavesLayout(setup) && !isRefusedByDesign(setup);
 }
 
-/** Hosts that ask every plugin get the tag from another plugin that keeps the comments. */
-function hasOursInForce(setup: Setup): boolean {
+/** Returns whether Lockweave's plugin receives the tag. Hosts that call every plugin get it from one that keeps comments. */
+function receivesTag(setup: Setup): boolean {
   const { host, order } = setup;
   if (order === "first") return true;
   if (order === "forgotten" || !order.endsWith("keeping")) return false;
@@ -33,8 +33,8 @@ function weavesLayout(setup: Setup): boolean {
 }
 
 /**
- * tsup loads each file before its plugins can if it has to emit the metadata of decorators. Rollup does not ask plugins again for modules
- * in its cache.
+ * Returns whether the setup cannot work. tsup loads each file before its plugins if it emits decorator metadata. Rollup does not
+ * call plugins again for modules in its cache.
  */
 function isRefusedByDesign({ host, mode, cache }: Setup): boolean {
   return (host === "tsup" && mode === "metadata") || (host === "rollup" && cache === "plugin-added");

@@ -1,77 +1,79 @@
 import { PLUGINS } from "./tsconfig-plugins";
 import { mainText, shopText, type Stage } from "./program";
-import { isAtRun, isCommonJs, isCompiler, isLinked, type Setup } from "./setup";
+import { compilesAtLoad, isCommonJs, isCompiler, isLinked, type Setup } from "./setup";
 
-/** Texts by their paths in the project. */
+/** File contents by path in the project. */
 export type Files = Readonly<Record<string, string>>;
 
-/** The ending of the tagged file. */
-export function endingOf({ file }: Setup): string {
+/** Returns the extension of the tagged file. */
+export function extensionOf({ file }: Setup): string {
   return file === "ts-in-cjs" ? "ts" : file;
 }
 
-function scriptEndingOf(setup: Setup): string {
-  return endingOf(setup).replace("tsx", "js").replace("ts", "js");
+function scriptExtensionOf(setup: Setup): string {
+  return extensionOf(setup).replace("tsx", "js").replace("ts", "js");
 }
 
-/** The entry has the tag only in one layout. All other entries are `.ts`. */
+/** Returns the path of the entry. It contains the tag only in one layout, and is `.ts` in all others. */
 export function entryOf(setup: Setup): string {
-  const ending = setup.layout === "entry" ? endingOf(setup) : "ts";
-  return setup.host === "jest" ? `src/main.test.${ending}` : `src/main.${ending}`;
+  const extension = setup.layout === "entry" ? extensionOf(setup) : "ts";
+  return setup.host === "jest" ? `src/main.test.${extension}` : `src/main.${extension}`;
 }
 
-/** The file with the tag. */
+/** Returns the path of the file with the tag. */
 export function taggedFileOf(setup: Setup): string {
   if (setup.layout === "entry") return entryOf(setup);
   const dir = inPackage(setup) ? "packages/shop/src" : "src";
-  return `${dir}/shop.${endingOf(setup)}`;
+  return `${dir}/shop.${extensionOf(setup)}`;
 }
 
 function inPackage(setup: Setup): boolean {
   return isLinked(setup) || setup.layout === "paths";
 }
 
-/** How a host's users write the name of a file beside theirs. */
-function specifierOf(setup: Setup, name: string, ending: string): string {
+/** Returns the import specifier of a file in the same directory, as users of the host write it. */
+function specifierOf(setup: Setup, name: string, extension: string): string {
   const { host } = setup;
   if (host === "jest" || (isCommonJs(setup) && host.startsWith("ts-node"))) {
-    return ending === "ts" || ending === "tsx" ? `./${name}` : `./${name}.${ending.replace("ts", "js")}`;
+    return extension === "ts" || extension === "tsx"
+      ? `./${name}`
+      : `./${name}.${extension.replace("ts", "js")}`;
   }
-  const isWrittenAsOutput = isCompiler(setup) || isAtRun(setup);
-  if (!isWrittenAsOutput || host === "node") return `./${name}.${ending}`;
-  return `./${name}.${ending.replace("tsx", "js").replace("ts", "js")}`;
+  const isWrittenAsOutput = isCompiler(setup) || compilesAtLoad(setup);
+  if (!isWrittenAsOutput || host === "node") return `./${name}.${extension}`;
+  return `./${name}.${extension.replace("tsx", "js").replace("ts", "js")}`;
 }
 
-/** The request that goes past the loaders of webpack's configuration is a part of the name. */
-function reachOf(setup: Setup, request: string): string | undefined {
+/** Returns the specifier by which the entry imports the function. It includes the request that bypasses webpack's loaders. */
+function shopSpecifierOf(setup: Setup, request: string): string | undefined {
   const { layout } = setup;
   if (layout === "entry") return undefined;
   if (inPackage(setup)) return "shop";
   if (layout === "barrel") return specifierOf(setup, "all", "ts");
-  return request + specifierOf(setup, "shop", endingOf(setup));
+  return request + specifierOf(setup, "shop", extensionOf(setup));
 }
 
-/** The package.json of the package that the entry imports. */
+/** Returns the package.json of the package that the entry imports. */
 function manifestOfShop(setup: Setup): object {
   const type = setup.file === "ts-in-cjs" ? "commonjs" : "module";
   const named = { name: "shop", version: "1.0.0", type };
-  const source = `src/shop.${endingOf(setup)}`;
-  const script = `shop.${scriptEndingOf(setup)}`;
+  const source = `src/shop.${extensionOf(setup)}`;
+  const script = `shop.${scriptExtensionOf(setup)}`;
   if (setup.layout === "paths" && isCompiler(setup)) {
     return { ...named, main: `../../out/packages/shop/src/${script}` };
   }
   if (setup.layout === "paths" || setup.layout === "linked-source")
     return { ...named, exports: `./${source}` };
-  const types = `./dist/shop.${scriptEndingOf(setup).replace("js", "d.ts").replace("md.ts", "d.mts").replace("cd.ts", "d.cts")}`;
+  const types = `./dist/shop.${scriptExtensionOf(setup).replace("js", "d.ts").replace("md.ts", "d.mts").replace("cd.ts", "d.cts")}`;
   return { ...named, exports: { types, default: `./dist/${script}` } };
 }
 
-/** Whether the package is found by its link in `node_modules`, too. */
+/** Returns whether the package has a link in `node_modules`. */
 export function hasLink(setup: Setup): boolean {
   return isLinked(setup) || (setup.layout === "paths" && isCompiler(setup));
 }
 
-/** The settings of tsconfig.json that each mode asks for. */
+/** The settings in tsconfig.json for each mode. */
 const MODES: Readonly<Record<Setup["mode"], object>> = {
   plain: {},
   isolated: { isolatedModules: true },
@@ -86,7 +88,7 @@ function includeOf(setup: Setup): readonly string[] {
   return isCompiler(setup) ? ["src"] : ["src", "packages"];
 }
 
-/** The text of tsconfig.json. */
+/** Returns the text of tsconfig.json. */
 export function tsconfigText(
   setup: Setup,
   isWoven: boolean,
@@ -108,7 +110,7 @@ export function tsconfigText(
     outDir: "out",
     jsx: "react",
     ...(isCompiler(setup) && cache !== "cold" && { incremental: true, tsBuildInfoFile: "out/.tsbuildinfo" }),
-    ...(layout === "paths" && { paths: { shop: [`./packages/shop/src/shop.${endingOf(setup)}`] } }),
+    ...(layout === "paths" && { paths: { shop: [`./packages/shop/src/shop.${extensionOf(setup)}`] } }),
     plugins: isCompiler(setup) && isWoven ? [...others, ours] : others,
     ...MODES[setup.mode],
   };
@@ -116,12 +118,12 @@ export function tsconfigText(
   return JSON.stringify({ compilerOptions, include, ...tsNode }, null, 2);
 }
 
-/** The sources of a setup at a time. */
+/** Returns the sources of a setup at a stage. */
 export function sourcesOf(setup: Setup, stage: Stage, { isControl = false, request = "" } = {}): Files {
-  const specifier = reachOf(setup, request);
+  const specifier = shopSpecifierOf(setup, request);
   const isDynamic = setup.layout === "dynamic";
   const main = mainText(setup, stage, { specifier, isDynamic, isControl });
-  const name = specifierOf(setup, "shop", endingOf(setup));
+  const name = specifierOf(setup, "shop", extensionOf(setup));
   return {
     [entryOf(setup)]: main,
     ...(setup.layout !== "entry" && { [taggedFileOf(setup)]: shopText(setup, stage) }),
@@ -129,7 +131,7 @@ export function sourcesOf(setup: Setup, stage: Stage, { isControl = false, reque
   };
 }
 
-/** What is in a project besides its sources. */
+/** Returns the manifests of a project. */
 export function manifestsOf(setup: Setup): Files {
   const type = setup.file === "ts-in-cjs" || setup.host === "jest" ? "commonjs" : "module";
   return {

@@ -1,19 +1,19 @@
 import { RESULT } from "./program";
 import type { Expectation } from "./expectation";
 
-/** How a program went, from its build to its end. */
+/** The outcome of a program, from its build to its exit. */
 export type Outcome =
   | { readonly kind: "locked" | "free"; readonly results: string }
-  | { readonly kind: "refused"; readonly at: "build" | "run"; readonly said: string };
+  | { readonly kind: "refused"; readonly at: "build" | "run"; readonly output: string };
 
-/** Our codes, and words that ask for something. */
+/** Lockweave's codes, and phrases that start a fix. */
 const OURS = /LW1\d{3}|LOCK_[A-Z_]+|LockNotWovenError/;
-const CURE = /Fix: |\b(?:Let|Set|Add|Put|Build|Compile|Run) /;
+const FIX = /Fix: |\b(?:Let|Set|Add|Put|Build|Compile|Run) /;
 
-/** Reads what the program has printed. */
+/** Parses the output of the program. */
 export function outcomeOf(code: number | null, output: string): Outcome {
   const line = output.split("\n").find((one) => one.includes(RESULT));
-  if (code !== 0 || line === undefined) return { kind: "refused", at: "run", said: output };
+  if (code !== 0 || line === undefined) return { kind: "refused", at: "run", output };
   const printed = JSON.parse(line.slice(line.indexOf(RESULT) + RESULT.length)) as {
     readonly results: readonly string[];
     readonly noted: readonly string[];
@@ -31,29 +31,29 @@ const KINDS: Readonly<Record<Expectation, readonly Outcome["kind"][]>> = {
 };
 
 export interface Fault {
-  readonly kind: "broken" | "no cure" | "refused" | "unlocked" | "stale lock" | "other results";
+  readonly kind: "broken" | "no fix" | "refused" | "unlocked" | "stale lock" | "other results";
   readonly text: string;
 }
 
 /**
- * Returns what is wrong with an outcome, or `undefined`.
+ * Returns the fault in an outcome, or `undefined`.
  *
- * @param control what the program prints without locks
+ * @param control the results of the program without locks
  */
 export function faultIn(outcome: Outcome, expected: Expectation, control: string): Fault | undefined {
   const wanted = KINDS[expected];
   if (outcome.kind === "refused") {
-    const { at, said } = outcome;
-    if (!OURS.test(said)) return { kind: "broken", text: `the setup is broken at the ${at}:\n${said}` };
-    if (!CURE.test(said)) return { kind: "no cure", text: `the refusal names no cure:\n${said}` };
+    const { at, output } = outcome;
+    if (!OURS.test(output)) return { kind: "broken", text: `the setup is broken at the ${at}:\n${output}` };
+    if (!FIX.test(output)) return { kind: "no fix", text: `the refusal names no fix:\n${output}` };
     if (wanted.includes("refused")) return undefined;
-    return { kind: "refused", text: `it has to work, and is refused at the ${at}:\n${said}` };
+    return { kind: "refused", text: `it must work, but is refused at the ${at}:\n${output}` };
   }
   if (!wanted.includes(outcome.kind)) {
     return outcome.kind === "free"
       ? { kind: "unlocked", text: "the program ran UNLOCKED" }
-      : { kind: "stale lock", text: "the tag is gone, and the program still has its lock" };
+      : { kind: "stale lock", text: "the tag was removed, but the program still has its lock" };
   }
   if (outcome.results === control) return undefined;
-  return { kind: "other results", text: `the program printed ${outcome.results} and not ${control}` };
+  return { kind: "other results", text: `the program printed ${outcome.results} instead of ${control}` };
 }

@@ -13,15 +13,14 @@ interface Limit {
 
 export const LIMITS: Readonly<Record<string, Limit>> = {
   "a package without comments": {
-    reason:
-      "A package that was built unwoven and without comments shows no tag, neither in its code nor in its declarations.",
+    reason: "A package built unwoven and without comments has no tags in its code or its declarations.",
     page: "docs/guards.md#in-a-build-of-several-parts",
     permits: "unlocked",
     covers: ({ layout, mode }) => layout === "linked-unwoven" && mode === "no-comments",
   },
   "a loader without the plugin": {
     reason:
-      "A request with `!!` goes past the loaders of webpack's configuration, and a loader is not asked about it.",
+      "A request with `!!` bypasses the loaders in webpack's configuration, and the loader does not see it.",
     page: "docs/guards.md#other-plugins",
     permits: "unlocked",
     covers: ({ host, order }) => host === "webpack-loader" && order.startsWith("loads"),

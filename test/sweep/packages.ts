@@ -1,13 +1,13 @@
 import { mkdir, mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { endingOf, tsconfigText, type Files } from "./files";
+import { extensionOf, tsconfigText, type Files } from "./files";
 import { shopText, type Stage } from "./program";
 import { runCommand } from "./processes";
 import type { Setup } from "./setup";
 
 const built = new Map<string, Promise<Files>>();
 
-/** What the linked package hands out: its source as tspc or tsc has compiled it, with declarations. */
+/** Returns the files that the linked package exports: its source compiled by tspc or tsc, with declarations. */
 export function builtShop(root: string, setup: Setup, stage: Stage): Promise<Files> {
   const isWoven = setup.layout === "linked-woven";
   const { form, file, mode } = setup;
@@ -26,7 +26,7 @@ async function buildShop(root: string, setup: Setup, stage: Stage, isWoven: bool
   const type = setup.file === "ts-in-cjs" ? "commonjs" : "module";
   await writeFile(join(dir, "package.json"), JSON.stringify({ name: "shop", type }));
   await writeFile(join(dir, "tsconfig.json"), JSON.stringify({ ...settings, compilerOptions }));
-  await writeFile(join(dir, `src/shop.${endingOf(setup)}`), shopText(setup, stage));
+  await writeFile(join(dir, `src/shop.${extensionOf(setup)}`), shopText(setup, stage));
   const { code, output } = await runCommand(isWoven ? "tspc" : "tsc", dir, []);
   if (code !== 0) throw new Error(output);
   const files = await readdir(join(dir, "dist"));

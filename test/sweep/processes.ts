@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 const SUPPORT = join(__dirname, "../support");
 
-/** How a process or a command has ended. */
+/** The result of a process or a command. */
 export interface Finished {
   readonly code: number | null;
   readonly output: string;
@@ -17,8 +17,8 @@ export interface Start {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A program that hangs has not run. */
-const PATIENCE_MS = 120_000;
+/** A program that hangs is killed after this time. */
+const TIMEOUT_MS = 120_000;
 
 /** Runs Node in a new process. */
 export async function run({ dir, args, node = process.execPath, env = {} }: Start): Promise<Finished> {
@@ -27,7 +27,7 @@ export async function run({ dir, args, node = process.execPath, env = {} }: Star
     cwd: dir,
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...inherited, ...env },
-    timeout: PATIENCE_MS,
+    timeout: TIMEOUT_MS,
   });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
@@ -36,7 +36,7 @@ export async function run({ dir, args, node = process.execPath, env = {} }: Star
   return { code, output };
 }
 
-/** For Node, if it runs a compiler once: V8 keeps what it has made of TypeScript. */
+/** Options for a Node process that runs a compiler once. They cache V8's code for TypeScript. */
 export const COMPILER: readonly string[] = ["--no-opt", "--require", join(SUPPORT, "code-cache.cjs")];
 
 type Command = "tspc" | "tsc" | "lockweave";
@@ -47,7 +47,7 @@ const MOST_COMMANDS = 100;
 let server: ChildProcess | undefined;
 let sent = 0;
 
-/** Runs a command in a process that stays, with the compilers in it. One command at a time. */
+/** Runs a command in a long-lived process that has the compilers loaded. One command at a time. */
 export async function runCommand(command: Command, cwd: string, args: readonly string[]): Promise<Finished> {
   if (sent === MOST_COMMANDS) stopCommands();
   server ??= fork(join(SUPPORT, "command-server.cjs"), {

@@ -1,6 +1,6 @@
 import type { Setup } from "./setup";
 
-/** What the tag of the program is at a time: the lock that the program needs, none, or one with another key for each call. */
+/** The tag of the program at a time: the one that it needs, none, or one with a different key for each call. */
 export type Stage = "tagged" | "untagged" | "other key";
 
 const COUNTING = `let inside = 0;
@@ -36,7 +36,7 @@ const TAGS: Readonly<Record<Stage, string>> = {
 
 const PARAMETERS = "id: string, word: string";
 
-/** The tagged function, which the file exports as `pay` by itself or behind its object. */
+/** The tagged function. The file exports it as `pay`, directly or through its object. */
 const FUNCTIONS: Readonly<Record<Setup["form"], (tag: string, decorator: string) => string>> = {
   function: (tag) => `${tag}
 export async function pay(${PARAMETERS}): Promise<string> {
@@ -67,14 +67,14 @@ export const pay = (${PARAMETERS}): Promise<string> => shop.pay(id, word);
 `,
 };
 
-/** The text of the tagged file. */
+/** Returns the text of the tagged file. */
 export function shopText(setup: Setup, stage: Stage): string {
   const hasDecorators = setup.mode === "metadata";
   const tagged = FUNCTIONS[setup.form](TAGS[stage], hasDecorators ? "@note " : "");
   return COUNTING + (hasDecorators ? NOTE + CLERK : "") + tagged;
 }
 
-/** What begins the line that the program prints. */
+/** The prefix of the line that the program prints. */
 export const RESULT = "RESULT ";
 
 const CALLS = `const results = await Promise.all([pay("A1", "first"), pay("A1", "second")]);
@@ -82,16 +82,16 @@ const CALLS = `const results = await Promise.all([pay("A1", "first"), pay("A1", 
   await shutdown();
 `;
 
-/** How the program reaches the tagged function. */
+/** The way in which the program reaches the tagged function. */
 export interface Reach {
-  /** Names the module of the function. \`undefined\` if that is the entry itself. */
+  /** The specifier of the function's module. `undefined` if that is the entry itself. */
   readonly specifier: string | undefined;
   readonly isDynamic: boolean;
-  /** For a program without locks that says so. */
+  /** Whether the program has no locks and sets `woven: false`. */
   readonly isControl?: boolean;
 }
 
-/** The text of the entry. */
+/** Returns the text of the entry. */
 export function mainText(
   setup: Setup,
   stage: Stage,

@@ -10,7 +10,7 @@ import type { Setup } from "./setup";
 const PACKAGE = join(__dirname, "../..");
 const OWN = join(PACKAGE, "node_modules");
 
-// Each directory has the packages of some hosts in its `node_modules`, and the projects of their setups below it.
+// Each directory has the packages of some hosts in its `node_modules`, and contains the projects of their setups.
 
 const made = new Map<string, Promise<string>>();
 
@@ -25,7 +25,7 @@ export function rootFor(root: string, setup: Setup): Promise<string> {
 async function makeRoot(dir: string, host: Setup["host"]): Promise<string> {
   const modules = join(dir, "node_modules");
   await mkdir(join(modules, "@types"), { recursive: true });
-  // A copy: a link would lead out of node_modules, and what is found there is no package to bundlers.
+  // A copy, since bundlers do not treat a linked directory as an installed package.
   for (const part of ["dist", "package.json"]) {
     await cp(join(PACKAGE, part), join(modules, "lockweave", part), { recursive: true });
   }
@@ -55,7 +55,7 @@ async function linkHost(modules: string, host: Setup["host"]): Promise<void> {
   if (host === "patched-tsc") await patchCompiler(join(modules, ".."));
 }
 
-/** Gives the directory a TypeScript of its own, on which `ts-patch install` was run. */
+/** Gives the directory its own TypeScript, patched with `ts-patch install`. */
 async function patchCompiler(dir: string): Promise<void> {
   const copy = join(dir, "node_modules/typescript");
   for (const part of ["package.json", "bin", "lib"]) {

@@ -1,6 +1,6 @@
-import { isAtRun, isCommonJs, isCompiler, isLinked, isWebpackLike, type Setup } from "./setup";
+import { compilesAtLoad, isCommonJs, isCompiler, isLinked, isWebpackLike, type Setup } from "./setup";
 
-/** Combinations that nobody can have, or that are equal to another one. */
+/** Excludes combinations that are impossible or equal to another one. */
 interface Rule {
   readonly reason: string;
   readonly excludes: (setup: Setup) => boolean;
@@ -11,7 +11,8 @@ const isOneOf = <T extends string>(value: T, ...values: readonly T[]): boolean =
 const loads = ({ order }: Setup): boolean => order.startsWith("loads");
 const transforms = ({ order }: Setup): boolean => order.startsWith("transforms");
 const isBuilt = ({ layout }: Setup): boolean => isOneOf(layout, "linked-woven", "linked-unwoven");
-const isBundler = (setup: Setup): boolean => !isCompiler(setup) && !isAtRun(setup) && setup.host !== "jest";
+const isBundler = (setup: Setup): boolean =>
+  !isCompiler(setup) && !compilesAtLoad(setup) && setup.host !== "jest";
 
 export const RULES: Readonly<Record<string, Rule>> = {
   "esbuild's plugins load": {
@@ -23,11 +24,11 @@ export const RULES: Readonly<Record<string, Rule>> = {
     excludes: (setup) => setup.host === "jest" && (loads(setup) || transforms(setup)),
   },
   "TypeScript 7 takes no plugins": {
-    reason: "No other plugin can stand beside Lockweave.",
+    reason: "No other plugin can run together with Lockweave.",
     excludes: (setup) => setup.host === "typescript-7" && (loads(setup) || transforms(setup)),
   },
   "a request past the loaders names a file": {
-    reason: "`!!` stands before a path in an import, so it needs a file beside the importer.",
+    reason: "`!!` is a prefix of a path in an import, so it needs a file in the importer's directory.",
     excludes: (setup) =>
       isWebpackLike(setup) && loads(setup) && !isOneOf(setup.layout, "imported", "barrel", "dynamic"),
   },
@@ -40,11 +41,11 @@ export const RULES: Readonly<Record<string, Rule>> = {
     excludes: (setup) => isCompiler(setup) && isBuilt(setup) && (loads(setup) || transforms(setup)),
   },
   "a host without a memory": {
-    reason: "ts-node keeps nothing from one run to the next.",
+    reason: "ts-node has no cache between runs.",
     excludes: ({ host, cache }) => isOneOf(host, "ts-node", "ts-node-transpile") && cache !== "cold",
   },
   "a forgotten plugin": {
-    reason: "The last build has the plugin, or it has not.",
+    reason: "The last build either has the plugin or does not.",
     excludes: ({ order, cache }) =>
       order === "forgotten"
         ? cache === "plugin-added" || cache === "tag-removed"
@@ -81,12 +82,12 @@ export const RULES: Readonly<Record<string, Rule>> = {
     excludes: (setup) => setup.host === "rollup" && isBuilt(setup) && isCommonJs(setup),
   },
   "a loader of ES modules": {
-    reason: "The other plugin makes ES modules of what it loads, so it takes no CommonJS.",
+    reason: "The other plugin compiles to ES modules, so it cannot load CommonJS.",
     excludes: (setup) =>
       isCommonJs(setup) &&
       (isBuilt(setup)
         ? loads(setup) || transforms(setup)
-        : loads(setup) && isAtRun(setup) && setup.host !== "ts-node"),
+        : loads(setup) && compilesAtLoad(setup) && setup.host !== "ts-node"),
   },
   "minifying is a bundler's": {
     reason: "Only bundlers minify.",
@@ -109,8 +110,8 @@ export const RULES: Readonly<Record<string, Rule>> = {
     excludes: ({ host, mode }) => host === "farm" && mode === "metadata",
   },
   "source maps at run": {
-    reason: "A host that compiles when Node loads a file makes no source map that is written.",
-    excludes: (setup) => setup.mode === "mapped" && (isAtRun(setup) || setup.host === "jest"),
+    reason: "A host that compiles when Node loads a file writes no source map.",
+    excludes: (setup) => setup.mode === "mapped" && (compilesAtLoad(setup) || setup.host === "jest"),
   },
   "import() of tsx": {
     reason: "On Node 20, `import()` gives the exports of CommonJS as `default`, as docs/hosts.md#tsx says.",
@@ -133,7 +134,7 @@ export const RULES: Readonly<Record<string, Rule>> = {
   },
 };
 
-/** The name of the rule that excludes a setup. */
+/** Returns the name of the rule that excludes a setup. */
 export function excludedBy(setup: Setup): string | undefined {
   return Object.keys(RULES).find((name) => RULES[name]?.excludes(setup) === true);
 }

@@ -4,7 +4,7 @@ import { hasLink, manifestsOf, sourcesOf, tsconfigText, type Files } from "./fil
 import { HOOK_FILES } from "./hosts/at-run";
 import { HOSTS } from "./hosts/hosts";
 import { BuildError, type Place, type Session } from "./hosts/session";
-import { requestPastOurs } from "./hosts/webpack";
+import { bypassingRequest } from "./hosts/webpack";
 import { expectationOf } from "./expectation";
 import { faultIn, outcomeOf, type Outcome } from "./judge";
 import { controlOf } from "./control";
@@ -16,7 +16,7 @@ import type { Stage } from "./program";
 import { isWebpackLike, type Setup } from "./setup";
 import { PLUGIN_FILES } from "./tsconfig-plugins";
 
-/** What came of a setup. */
+/** The result of a setup. */
 export interface Result {
   readonly outcome: Outcome["kind"];
   readonly at: "build" | "run";
@@ -24,7 +24,7 @@ export interface Result {
   readonly limit?: string;
 }
 
-/** What the sources are in the first of two builds, and whether it has the plugin. */
+/** The stage of the sources in the first of two builds, and whether it has the plugin. */
 const BEFORE: Readonly<
   Record<Exclude<Setup["cache"], "cold">, { readonly stage: Stage; readonly isWoven: boolean }>
 > = {
@@ -43,19 +43,19 @@ async function write(dir: string, files: Files): Promise<void> {
   }
 }
 
-/** Writes the project as it is at a stage. */
+/** Writes the files of a stage. */
 async function writeStage(
   root: string,
   { dir, setup, isDefective }: Place,
   stage: Stage,
   isWoven: boolean,
 ): Promise<void> {
-  const isPast = isWebpackLike(setup) && setup.order.startsWith("loads");
+  const isBypassing = isWebpackLike(setup) && setup.order.startsWith("loads");
   const isBuilt = setup.layout === "linked-woven" || setup.layout === "linked-unwoven";
   await write(dir, {
     ...sourcesOf(setup, stage, {
       isControl: isDefective,
-      request: isPast ? await requestPastOurs(setup) : "",
+      request: isBypassing ? await bypassingRequest(setup) : "",
     }),
     ...(isBuilt && (await builtShop(await rootFor(root, { ...setup, host: "tspc" }), setup, stage))),
     "tsconfig.json": tsconfigText(setup, isWoven),
@@ -82,7 +82,7 @@ async function start(session: Session, dir: string, isWoven: boolean): Promise<O
   return outcomeOf(code, output);
 }
 
-/** Builds as often as the setup says. The first build may fail: it has a plugin too few, or a tag too many. */
+/** Builds once or twice. The first build may fail, since it may lack the plugin or have a wrong tag. */
 async function buildAndStart(root: string, place: Place, session: Session): Promise<Outcome> {
   const { setup, dir } = place;
   if (setup.cache !== "cold") {
@@ -100,7 +100,7 @@ async function buildAndStart(root: string, place: Place, session: Session): Prom
   try {
     await session.build(isWoven);
   } catch (error) {
-    if (error instanceof BuildError) return { kind: "refused", at: "build", said: error.message };
+    if (error instanceof BuildError) return { kind: "refused", at: "build", output: error.message };
     throw error;
   }
   return await start(session, dir, isWoven);
@@ -110,10 +110,10 @@ function ignoreBuildError(error: unknown): void {
   if (!(error instanceof BuildError)) throw error;
 }
 
-/** A defect of Lockweave that is planted to see that the judge finds it: no plugin, and nothing checks that there is one. */
+/** A planted defect that the judge must find: there is no plugin, and nothing checks for one. */
 export type Defect = "weaves nothing";
 
-/** Builds and runs a setup, and judges what came of it. */
+/** Builds and runs a setup, and judges the outcome. */
 export async function runSetup(root: string, setup: Setup, defect?: Defect): Promise<Result> {
   const place = await makePlace(root, setup, defect);
   const session = await HOSTS[setup.host](place);

@@ -1,4 +1,4 @@
-// A setup is one value of each dimension. Its name is these values, joined by slashes.
+// A setup has one value of each dimension. Its name is these values joined by slashes.
 
 export const DIMENSIONS = {
   host: [
@@ -30,7 +30,7 @@ export const DIMENSIONS = {
     "transforms-stripping",
     "forgotten",
   ],
-  /** What an earlier build left behind, and what has changed since then. */
+  /** The state of an earlier build, and the change since then. */
   cache: ["cold", "unchanged", "tag-added", "tag-removed", "key-changed", "plugin-added", "plugin-dropped"],
   /** How the program reaches the tagged function. */
   layout: [
@@ -44,7 +44,7 @@ export const DIMENSIONS = {
     "linked-unwoven",
   ],
   form: ["function", "arrow", "method", "object"],
-  /** The name of the tagged file, in a package of ES modules, unless it says otherwise. */
+  /** The extension of the tagged file, in a package of ES modules unless stated otherwise. */
   file: ["ts", "ts-in-cjs", "mts", "cts", "tsx"],
   mode: ["plain", "isolated", "metadata", "no-comments", "minified", "mapped"],
 } as const;
@@ -60,27 +60,27 @@ export function nameOf(setup: Setup): string {
   return NAMES.map((dimension) => setup[dimension]).join("/");
 }
 
-/** @throws {Error} when a value is none of its dimension */
+/** @throws {Error} if a value does not exist in its dimension */
 export function setupNamed(name: string): Setup {
   const values = name.split("/");
   const entries = NAMES.map((dimension, index) => {
     const value = values[index] ?? "";
     const known: readonly string[] = DIMENSIONS[dimension];
     if (!known.includes(value)) {
-      throw new Error(`${name}: the ${dimension} \`${value}\` is none of ${known.join(", ")}`);
+      throw new Error(`${name}: unknown ${dimension} \`${value}\`, expected one of ${known.join(", ")}`);
     }
     return [dimension, value] as const;
   });
   return Object.fromEntries(entries) as unknown as Setup;
 }
 
-/** Whether a host calls TypeScript's compiler, with Lockweave as a plugin in tsconfig.json. */
+/** Returns whether a host runs TypeScript's compiler with Lockweave as a plugin in tsconfig.json. */
 export function isCompiler({ host }: Setup): boolean {
   return ["tspc", "patched-tsc", "typescript-7", "ts-node"].includes(host);
 }
 
-/** Whether a host compiles each file as Node loads it. */
-export function isAtRun({ host }: Setup): boolean {
+/** Returns whether a host compiles each file when Node loads it. */
+export function compilesAtLoad({ host }: Setup): boolean {
   return ["ts-node", "ts-node-transpile", "tsx", "node"].includes(host);
 }
 
@@ -92,7 +92,7 @@ export function isLinked({ layout }: Setup): boolean {
   return layout.startsWith("linked-");
 }
 
-/** Whether the tagged file becomes CommonJS. */
+/** Returns whether the tagged file becomes CommonJS. */
 export function isCommonJs({ file }: Setup): boolean {
   return file === "cts" || file === "ts-in-cjs";
 }

@@ -13,10 +13,10 @@ import { DIMENSIONS, nameOf, setupNamed, type Setup } from "./setup";
 // The judge and the generator of `npm run sweep`.
 
 let root = "";
-test.before("make a directory", async () => {
+test.before("create a directory", async () => {
   root = await realpath(await mkdtemp(join(tmpdir(), "sweep-")));
 });
-test.after.always("remove it", () => rm(root, { recursive: true, force: true }));
+test.after.always("remove the directory", () => rm(root, { recursive: true, force: true }));
 
 function resultOf(name: string, defect?: Defect): Promise<Result> {
   return runSetup(root, setupNamed(name), defect);
@@ -41,7 +41,7 @@ test.serial("a plugin that weaves nothing is reported as unlocked in each layout
   }
 });
 
-test.serial("a tag that is gone leaves no lock behind", async (t) => {
+test.serial("a build after a tag is removed contains no lock", async (t) => {
   t.like(await resultOf("esbuild/first/tag-removed/barrel/arrow/tsx/plain"), {
     outcome: "free",
     fault: undefined,
@@ -54,12 +54,12 @@ const CONTROL = '[["a"],[]]';
 
 for (const [what, code, output, expected, kind] of [
   ["an unlocked program that may be refused", 0, printed(2), "safe", "unlocked"],
-  ["an unlocked program that has to be locked", 0, printed(2), "locked", "unlocked"],
-  ["a lock that is left of a tag", 0, printed(1), "free", "stale lock"],
-  ["another result than without locks", 0, printed(1, ["b"]), "locked", "other results"],
-  ["a refusal of what has to work", 1, "error LW1404: lost. Fix: keep it.", "locked", "refused"],
-  ["a refusal without a cure", 1, "error LW1404: lost.", "safe", "no cure"],
-  ["an error that is not ours", 1, "SyntaxError: unexpected token", "safe", "broken"],
+  ["an unlocked program that must be locked", 0, printed(2), "locked", "unlocked"],
+  ["a lock that remains after its tag is removed", 0, printed(1), "free", "stale lock"],
+  ["a result that differs from the one without locks", 0, printed(1, ["b"]), "locked", "other results"],
+  ["a refusal of a setup that must work", 1, "error LW1404: lost. Fix: keep it.", "locked", "refused"],
+  ["a refusal without a fix", 1, "error LW1404: lost.", "safe", "no fix"],
+  ["an error that is not from Lockweave", 1, "SyntaxError: unexpected token", "safe", "broken"],
   ["a program that prints nothing", 0, "", "safe", "broken"],
 ] as const) {
   test(`the judge reports ${what}`, (t) => {
@@ -70,7 +70,7 @@ for (const [what, code, output, expected, kind] of [
 for (const [what, code, output, expected] of [
   ["a locked program", 0, printed(1), "locked"],
   ["a locked program that may be refused", 0, printed(1), "safe"],
-  ["a refusal with a cure", 1, "LockNotWovenError: not woven.\n Fix: run init.", "safe"],
+  ["a refusal with a fix", 1, "LockNotWovenError: not woven.\n Fix: run init.", "safe"],
   ["a free program without a tag", 0, printed(2), "free"],
 ] as const) {
   test(`the judge accepts ${what}`, (t) => {
@@ -84,7 +84,7 @@ test("a known limit excuses only its own fault", (t) => {
   t.is(limitOf(setup, { kind: "other results", text: "" }), undefined);
 });
 
-test("a sweep of all has more than 400 setups, each once, of each host, and none that a rule excludes", (t) => {
+test("a full sweep has at least 400 setups, each once, covers all hosts, and follows the rules", (t) => {
   const setups = sweepOf("all", 1);
   const names = setups.map(nameOf);
   t.true(names.length >= 400);
@@ -101,7 +101,7 @@ test("a sweep of all has more than 400 setups, each once, of each host, and none
   );
 });
 
-test("the setups of a host have each possible pair of values", (t) => {
+test("the setups of a host cover each pair of order and layout, cache and form, and order and cache", (t) => {
   const pairsIn = (setups: readonly Setup[]): Set<string> =>
     new Set(
       setups.flatMap(({ order, cache, layout, form }) => [
@@ -113,7 +113,7 @@ test("the setups of a host have each possible pair of values", (t) => {
   t.deepEqual([...pairsIn(coverOf("node", 3))].toSorted(), [...pairsIn(setupsOf("node"))].toSorted());
 });
 
-test("a seed gives the same setups again, and another seed gives others", (t) => {
+test("the same seed gives the same setups, and another seed gives others", (t) => {
   const names = (seed: number): string => coverOf("esbuild", seed).map(nameOf).join();
   t.is(names(7), names(7));
   t.not(names(7), names(8));

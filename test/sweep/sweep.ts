@@ -28,7 +28,7 @@ function planOf([first = "180", second]: readonly string[], names: readonly stri
   return { what: `${setups.length} of ${sizeOfProduct()} setups, seed ${seed}`, setups };
 }
 
-/** Gives each worker a setup when it has none, and returns all answers. */
+/** Gives each idle worker a setup. Returns all answers. */
 async function answersTo(setups: readonly Setup[], root: string): Promise<Answer[]> {
   const answers: Answer[] = [];
   const waiting = setups.map(nameOf);
@@ -48,11 +48,11 @@ async function answersTo(setups: readonly Setup[], root: string): Promise<Answer
         };
         child.on("message", (answer: Answer) => {
           answers.push(answer);
-          tell(answer);
+          report(answer);
           next();
         });
         child.once("exit", (code) =>
-          code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`)),
+          code === 0 ? resolve() : reject(new Error(`a worker exited with code ${code}`)),
         );
         next();
       });
@@ -62,7 +62,7 @@ async function answersTo(setups: readonly Setup[], root: string): Promise<Answer
   return answers;
 }
 
-function tell({ name, fault, ms }: Answer): void {
+function report({ name, fault, ms }: Answer): void {
   if (process.env["VERBOSE"] !== undefined) console.log(`  ${name} (${Math.round(ms)} ms)`);
   if (fault === undefined) return;
   console.log(`✘ ${name}: ${fault}\n  Repeat it: npm run sweep -- ${name}\n`);

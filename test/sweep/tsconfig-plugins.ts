@@ -1,6 +1,6 @@
 import type { Setup } from "./setup";
 
-/** The other plugins in tsconfig.json. One that loads is a transformer of the program, with texts of its own. */
+/** The other plugins in tsconfig.json. One that loads is a program transformer with its own texts. */
 export const PLUGINS: Readonly<Record<Setup["order"], readonly object[]>> = {
   first: [],
   forgotten: [],

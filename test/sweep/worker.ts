@@ -2,7 +2,7 @@ import { stopCommands } from "./processes";
 import { runSetup } from "./run-setup";
 import { setupNamed } from "./setup";
 
-// A process of the sweep. It runs one setup after the other.
+// A worker process of the sweep. It runs one setup at a time.
 
 const [root = ""] = process.argv.slice(2);
 

@@ -15,60 +15,60 @@ function permit(id: string, from: number, to: number, room = 2): Belief {
   return { id, key: KEY, from, to, room };
 }
 
-/** The kinds of what is found, in the order of time. */
+/** Returns the kinds and times of the violations, in the order of time. */
 function kindsIn(...beliefs: Belief[]): string[] {
   return violationsAmong(beliefs).map(({ kind, at }) => `${kind} at ${at}`);
 }
 
-test("beliefs one after the other are no violation, not even if one ends as the next one starts", (t) => {
+test("beliefs in sequence are no violation, even if one ends as the next one starts", (t) => {
   t.deepEqual(kindsIn(writer("c", 20, 30), writer("a", 0, 10), writer("b", 10, 20)), []);
 });
 
-test("two writers at once are found", (t) => {
+test("two writers at once are a violation", (t) => {
   t.deepEqual(kindsIn(writer("a", 0, 10), writer("b", 9, 20)), ["overlap at 9"]);
 });
 
-test("a writer inside the time of a longer one is found, behind one that came in between", (t) => {
+test("each writer during a longer one is a violation, even after another in between", (t) => {
   t.deepEqual(kindsIn(writer("a", 0, 100), writer("b", 10, 20), writer("c", 50, 60)), [
     "overlap at 10",
     "overlap at 50",
   ]);
 });
 
-test("writers of different keys do not disturb each other", (t) => {
+test("two writers of different keys at once are no violation", (t) => {
   t.deepEqual(kindsIn(writer("a", 0, 10), { ...writer("b", 5, 20), key: "LOCK_other" }), []);
 });
 
-test("a belief that ended before it could be recorded has no length, and is no violation", (t) => {
+test("a belief that ended before it was recorded has no length and is no violation", (t) => {
   t.deepEqual(kindsIn(writer("a", 0, 10), writer("b", 5, 5), writer("c", 6, 4)), []);
 });
 
-test("readers may read at once, and a writer among them is found whichever comes first", (t) => {
+test("readers may overlap, and a writer among them is a violation in either order", (t) => {
   t.deepEqual(kindsIn(reader("a", 0, 10), reader("b", 5, 20), reader("c", 6, 9)), []);
   t.deepEqual(kindsIn(reader("a", 0, 10), writer("b", 5, 20)), ["overlap at 5"]);
   t.deepEqual(kindsIn(writer("a", 0, 10), reader("b", 5, 20)), ["overlap at 5"]);
 });
 
-test("one more than there are permits is found", (t) => {
+test("more holders than permits are a violation", (t) => {
   t.deepEqual(kindsIn(permit("a", 0, 10), permit("b", 5, 20), permit("c", 10, 30)), []);
   t.deepEqual(kindsIn(permit("a", 0, 10), permit("b", 5, 20), permit("c", 9, 30)), ["overlap at 9"]);
 });
 
-test("the smaller of two numbers of permits counts", (t) => {
+test("the smaller number of permits counts if holders disagree", (t) => {
   t.deepEqual(kindsIn(permit("a", 0, 10, 3), permit("b", 1, 10, 3), permit("c", 2, 10, 2)), ["overlap at 2"]);
 });
 
-test("a fencing token that falls or repeats is found, also behind a holder without a token", (t) => {
+test("a fencing token that falls or repeats is a violation, even after a holder without a token", (t) => {
   t.deepEqual(kindsIn(writer("a", 0, 10, 5), writer("b", 10, 20), writer("c", 20, 30, 6)), []);
   t.deepEqual(kindsIn(writer("a", 0, 10, 5), writer("b", 10, 20), writer("c", 20, 30, 4)), ["token at 20"]);
   t.deepEqual(kindsIn(writer("a", 0, 10, 5), writer("b", 11, 20, 5)), ["token at 11"]);
 });
 
-test("readers may enter in another order than that of their tokens", (t) => {
+test("readers may enter in an order other than that of their tokens", (t) => {
   t.deepEqual(kindsIn(reader("a", 0, 1, 6), reader("b", 2, 3, 5)), []);
 });
 
-test("a violation names those who are in it, and the key", (t) => {
+test("a violation names its holders and the key", (t) => {
   const [{ message, key } = { message: "", key: "" }] = violationsAmong([
     writer("process 1, call 7", 0, 10),
     writer("process 2, call 3", 4, 20),

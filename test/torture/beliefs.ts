@@ -1,5 +1,5 @@
 /**
- * A time in which a process believed that it held a lock. The belief began before `from` was read, and ended after `to` was read: so the
+ * A time in which a process believed that it held a lock. The belief began before `from` was read and ended after `to` was read, so the
  * real belief is at least as long. All times are in milliseconds on the monotonic clock, which all processes share.
  */
 export interface Belief {
@@ -52,7 +52,7 @@ function sweep(beliefs: readonly Belief[]): Violation[] {
   for (const { at, belief, isStart } of edges) {
     if (!isStart) {
       holders.delete(belief);
-      // Those who share a lock may enter in another order than that of their tokens.
+      // Callers that share a lock may enter in an order other than that of their tokens.
       if (belief.room === 1 && isLater(belief, last)) last = belief;
       continue;
     }

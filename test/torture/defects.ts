@@ -11,7 +11,7 @@ const TIMEOUT_MS = 1_000;
 const DEFECTS = {
   /** A release deletes the key, whoever holds it by now. */
   "any-release": { tamper: releasingAnyHold },
-  /** `assertHeld()` passes until somebody reports a loss, even if the time of the lock is over. */
+  /** `assertHeld()` passes until a loss is reported, even if the deadline of the lock has passed. */
   "no-clock": { plant: ignoreTheClock },
   /** The frame of a reentrant body is seen by all callers of its process. */
   "leaking-frame": { plant: leakFrames },

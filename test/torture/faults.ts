@@ -7,7 +7,7 @@ import type { Member, Place } from "./round";
 
 type Fault = (member: Member) => Promise<void> | void;
 
-/** Harm that is done to processes, to their connections, and to Redis, as the seed has it. */
+/** Faults of processes, connections, and Redis. The seed determines them. */
 export class Faults {
   readonly counts: Record<string, number> = {};
   readonly story: { readonly at: number; readonly text: string }[] = [];
@@ -16,7 +16,7 @@ export class Faults {
   readonly #random: SeededRandom;
   readonly #members: readonly Member[];
   readonly #add: () => Promise<Member>;
-  /** What is under way beside the others: a stopped process that will go on. */
+  /** Faults that still last, such as a stopped process that will continue. */
   readonly #open = new Set<Promise<void>>();
 
   constructor(
@@ -33,7 +33,7 @@ export class Faults {
     this.#add = add;
   }
 
-  /** Does harm to one of the living processes, or to all. */
+  /** Plays one fault on one of the living processes, or on all. */
   async doOne(): Promise<void> {
     const [first, ...others] = this.#members.filter(
       ({ isReady, killedAt }) => isReady && killedAt === undefined,
@@ -47,7 +47,7 @@ export class Faults {
     await this.#faults[kind]?.(member);
   }
 
-  /** Ends all harm that lasts. */
+  /** Ends all faults that last. */
   async heal(): Promise<void> {
     await Promise.all(this.#open);
     for (const { route } of this.#members) route.breakSilent();

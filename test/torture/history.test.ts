@@ -10,7 +10,7 @@ function history(entries: readonly Entry[], killedAt?: number): History {
 const ENTERED: Entry = { event: "entered", call: 1, at: 10, keys: ["LOCK_a"], room: 1, fencingToken: 7 };
 const SURE: Entry = { event: "sure", call: 1, at: 20, until: 50 };
 
-/** When the only belief begins and ends. */
+/** Returns when the only belief begins and ends. */
 function timesOf(entries: readonly Entry[], killedAt?: number): readonly [number, number] | undefined {
   const [belief] = beliefsIn(history(entries, killedAt));
   return belief && [belief.from, belief.to];
@@ -20,7 +20,7 @@ test("a belief lasts from the entry until the caller leaves", (t) => {
   t.deepEqual(timesOf([ENTERED, SURE, { event: "left", call: 1, at: 30 }]), [10, 30]);
 });
 
-test("a belief ends at its deadline if the caller stays for longer", (t) => {
+test("a belief ends at its deadline if the caller stays longer", (t) => {
   t.deepEqual(timesOf([ENTERED, SURE]), [10, 50]);
   t.deepEqual(timesOf([ENTERED, SURE, { event: "left", call: 1, at: 60 }]), [10, 50]);
 });
@@ -29,7 +29,7 @@ test("a check that passes after the deadline prolongs the belief", (t) => {
   t.deepEqual(timesOf([ENTERED, SURE, { event: "sure", call: 1, at: 70, until: 70 }]), [10, 70]);
 });
 
-test("a lock that is lost was believed in until the last check at least", (t) => {
+test("a belief in a lost lock ends at the last check that passed", (t) => {
   t.deepEqual(timesOf([ENTERED, SURE, { event: "lost", call: 1, at: 40 }]), [10, 20]);
 });
 
@@ -37,7 +37,7 @@ test("a belief ends when the process is killed", (t) => {
   t.deepEqual(timesOf([ENTERED, SURE], 25), [10, 25]);
 });
 
-test("a call for several keys believes in each of them", (t) => {
+test("a call for several keys has a belief for each of them", (t) => {
   const beliefs = beliefsIn(history([{ ...ENTERED, keys: ["LOCK_a", "LOCK_b"] }, SURE]));
   t.deepEqual(
     beliefs.map(({ key, id }) => `${key}: ${id}`),
@@ -47,13 +47,13 @@ test("a call for several keys believes in each of them", (t) => {
 
 const CALLED: Entry = { event: "called", call: 1, at: 0, what: "LOCK_a" };
 
-test("a call that never ends is found, unless its process was killed", (t) => {
+test("a call that never ends is reported unless its process was killed", (t) => {
   t.deepEqual(hungCallsIn(history([CALLED])), ["process 1, call 1 never ended: LOCK_a"]);
   t.deepEqual(hungCallsIn(history([CALLED], 5)), []);
   t.deepEqual(hungCallsIn(history([CALLED, { event: "ended", call: 1, at: 1, with: "success" }])), []);
 });
 
-test("an unhandled rejection and an unexpected error are found, and the errors that faults bring are not", (t) => {
+test("unhandled rejections and unexpected errors are reported, and errors that faults cause are not", (t) => {
   const end = (how: string): Entry => ({ event: "ended", call: 1, at: 1, with: how });
   t.deepEqual(complaintsIn(history([end("LOCK_LOST"), end("LOCK_UNREACHABLE"), end("success")])), []);
   t.deepEqual(complaintsIn(history([end("TypeError: no"), { event: "complaint", at: 2, text: "oops" }])), [
@@ -62,7 +62,7 @@ test("an unhandled rejection and an unexpected error are found, and the errors t
   ]);
 });
 
-test("keys that would stay for longer than they may are found", async (t) => {
+test("keys that would stay longer than allowed are reported", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const client = server.client();

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Belief } from "./beliefs";
 
-/** What a process writes down, one line of JSON each. All times are on the shared monotonic clock, in milliseconds. */
+/** One line of JSON in the log of a process. All times are on the shared monotonic clock, in milliseconds. */
 export type Entry =
   | { readonly event: "called"; readonly call: number; readonly at: number; readonly what: string }
   | {
@@ -79,7 +79,7 @@ class Stay {
     this.#endedAt = Math.min(this.#endedAt, at);
   }
 
-  /** It may have learned so at any time since its last check. */
+  /** The caller may have learned of the loss at any time since its last check. */
   lose(): void {
     this.#endedAt = Math.min(this.#endedAt, this.#checkedAt);
   }
@@ -99,7 +99,7 @@ const EXPECTED = new Set([
   "LOCK_CLOSED",
 ]);
 
-/** Returns the calls that ended in another way than a fault may bring about, and all that nobody handled. */
+/** Returns the calls that ended with an error that no fault explains, and all unhandled errors. */
 export function complaintsIn({ name, entries }: History): string[] {
   return entries.flatMap((entry) => {
     if (entry.event === "complaint") return [`${name} did not handle: ${entry.text}`];
@@ -108,7 +108,7 @@ export function complaintsIn({ name, entries }: History): string[] {
   });
 }
 
-/** Returns the calls that have not ended, though their process was left to itself. */
+/** Returns the calls that never ended although their process was not killed. */
 export function hungCallsIn({ name, entries, killedAt }: History): string[] {
   if (killedAt !== undefined) return [];
   const open = new Map<number, string>();

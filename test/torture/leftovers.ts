@@ -3,10 +3,10 @@ import { RESERVED_NAMESPACE } from "../../runtime/limits";
 import { LONGEST_LOCK_MS } from "./plan";
 
 const HOUR_MS = 3_600_000;
-/** A queue, or what a process says about itself. */
+/** For queues, and for what processes announce about themselves. */
 const BESIDE_MS = 60_000;
 
-/** Returns the keys that would stay for too long when all processes have ended. It looks at their times to live, and does not wait. */
+/** Returns the keys that would stay too long after all processes have ended. Reads their times to live, and does not wait. */
 export async function leftoversIn(redis: Redis): Promise<string[]> {
   const problems: string[] = [];
   for (const key of await redis.keys("*")) {

@@ -1,11 +1,11 @@
 import type { LockOptions } from "../../runtime/lock/settings";
 import type { SeededRandom } from "../support/seeded-random";
 
-/** What the lock time of any call may be at most, in milliseconds, however it is extended. */
+/** The longest lock time of any call, in milliseconds, including extensions. */
 export const LONGEST_LOCK_MS = 1_500;
 const PERMITS = 3;
 
-/** One call of a tagged function, as the seed has it. */
+/** One call of a tagged function. The seed determines it. */
 export interface Plan {
   readonly keys: readonly string[];
   readonly isEach: boolean;

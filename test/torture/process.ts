@@ -13,11 +13,11 @@ import { withDefect, type Defect } from "./defects";
 import type { Entry } from "./history";
 import { Keys, nextPlan, type Plan } from "./plan";
 
-// A process of the torture: its callers enter random locks until the parent says "finish". Everything is written to a file at once.
+// A process of the torture: its callers enter random locks until the parent says "finish". Each entry is written to a file immediately.
 
 export interface ProcessConfiguration {
   readonly url: string;
-  /** Whether the application gives Lockweave a client of its own, or the URL. */
+  /** Whether Lockweave gets a client of the application or a URL. */
   readonly hasClient: boolean;
   readonly round: string;
   readonly seed: number;
@@ -157,7 +157,7 @@ function check(lock: Held, call: number): void {
   note({ event: "sure", call, at, until: at + lock.remaining() });
 }
 
-/** The async context that holds the lock is let in, and no other one. */
+/** Enters the lock again. Only the async context that holds the lock can. */
 async function enterAgain({ keys: [key = ""], options }: Plan): Promise<void> {
   if (options.reentrant !== true && options.mode !== "read") return;
   await member.call(key, options, () => pause(1)).catch(() => {}); // The next check finds a loss.

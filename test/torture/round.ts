@@ -17,7 +17,7 @@ import { openRoute, type Route } from "./route";
 const PROCESSES = 3;
 const CALLERS = 6;
 const ROUND_MS = 12_000;
-/** It ends only what hangs: longer than any call may take on a machine with much else to do. */
+/** Longer than any call may take on a busy machine, so only a hanging call exceeds it. */
 const FINISHED_WITHIN_MS = 90_000;
 
 export interface Place {
@@ -32,7 +32,7 @@ export interface Member {
   readonly child: Child<ProcessReport>;
   readonly route: Route;
   readonly file: string;
-  /** No harm is done to a process that still starts. */
+  /** No fault strikes a process that is still starting. */
   isReady: boolean;
   killedAt: number | undefined;
 }
@@ -43,14 +43,14 @@ export interface RoundResult {
   readonly faults: Readonly<Record<string, number>>;
   readonly outcomes: Readonly<Record<string, number>>;
   readonly violations: readonly Violation[];
-  /** All else that is wrong. */
+  /** All other problems. */
   readonly problems: readonly string[];
   readonly histories: readonly History[];
-  /** What was done to the processes, and when. */
+  /** The faults, and when they were played. */
   readonly story: readonly { readonly at: number; readonly text: string }[];
 }
 
-/** Lets several processes contend for a few locks, does harm to them, and checks what they believed. */
+/** Lets several processes contend for a few locks, plays faults on them, and checks their beliefs. */
 export async function runRound(place: Place, seed: number, defect: Defect | undefined): Promise<RoundResult> {
   const round = new Round(place, seed, defect);
   try {
@@ -143,7 +143,7 @@ class Round {
     return member;
   }
 
-  /** Those that live end their calls, close what they have open, and end. */
+  /** Makes the living processes finish their calls, close their connections, and end. */
   async #finish(): Promise<void> {
     const living = this.#members.filter(({ killedAt }) => killedAt === undefined);
     const ended = living.map(async ({ name, child }) => {

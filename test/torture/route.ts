@@ -4,9 +4,9 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 /** The network between one process and Redis. */
 export interface Route {
   readonly port: number;
-  /** From now on no byte passes on the connections that are open, and none of them breaks. New ones work. */
+  /** Drops all data on the open connections from now on, without closing them. New connections work. */
   silence(): void;
-  /** Resets the connections that are silent, as the kernel does in the end. */
+  /** Resets the silent connections, as the kernel eventually does. */
   breakSilent(): void;
   /** Resets all connections. */
   reset(): void;

@@ -19,7 +19,7 @@ export function storyAround(violation: Violation, { histories, story }: RoundRes
   );
 }
 
-/** A caller checks its lock every other millisecond: only the last check that passes counts, and the first that fails. */
+/** A caller checks its lock every few milliseconds. Only the last check that passes and the first that fails are shown. */
 function linesOf({ name, entries }: History, key: string): { readonly at: number; readonly text: string }[] {
   const calls = new Set<number>();
   for (const entry of entries) {

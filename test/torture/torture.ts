@@ -11,8 +11,8 @@ import { runRound, type Place, type RoundResult } from "./round";
 import { storyAround } from "./story";
 
 // npm run torture -- <minutes> <seed> [--defect any-release]
-// Real processes contend for locks on a real Redis, and everything happens to them that happens in production. A round lasts
-// some seconds, and its seed is that of the run plus its number: `npm run torture -- 0 <seed of the round>` repeats it.
+// Real processes contend for locks on a real Redis, under the faults that happen in production. A round lasts some seconds.
+// Its seed is the seed of the run plus its number: `npm run torture -- 0 <seed of the round>` repeats it.
 
 const MINUTE_MS = 60_000;
 
@@ -65,17 +65,17 @@ async function torture(
     console.log(
       `Repeat it: npm run torture -- 0 ${seed + nth}${defect === undefined ? "" : ` --defect ${defect}`}`,
     );
-    tellTotals(totals);
+    printTotals(totals);
     return false;
   }
-  tellTotals(totals);
+  printTotals(totals);
   console.log(
     "No two processes believed in one lock at once, no fencing token fell, no call hung, no rejection was unhandled, and nothing was left behind.",
   );
   return true;
 }
 
-function tellTotals({ rounds, calls, beliefs, faults, outcomes }: Totals): void {
+function printTotals({ rounds, calls, beliefs, faults, outcomes }: Totals): void {
   console.log(`${rounds} rounds, ${calls} calls, ${beliefs} times inside a lock.`);
   console.log(`Faults: ${listed(faults)}.`);
   console.log(`Results: ${listed(outcomes)}.`);

@@ -98,7 +98,7 @@ export async function takenInTurn(
 ): Promise<string> {
   const requestId = newId();
   const reply = await place(store, key, ticket, wishes, requestId);
-  assert.equal(reply.acquired, true, `the turn of ${ticket}, and not ${JSON.stringify(reply)}`);
+  assert.equal(reply.acquired, true, `expected ${ticket} to acquire the key, got ${JSON.stringify(reply)}`);
   return requestId;
 }
 
@@ -183,8 +183,11 @@ export async function isForgotten(store: Store, key: string): Promise<boolean> {
 }
 
 export function token(reply: Pick<Acquired, "fencingToken"> | RenewReply | AcquireReply | undefined): number {
-  assert.ok(reply !== undefined && "fencingToken" in reply, `a fencing token in ${JSON.stringify(reply)}`);
-  assert.ok(reply.fencingToken !== undefined, "a fencing token");
+  assert.ok(
+    reply !== undefined && "fencingToken" in reply,
+    `expected a fencing token in ${JSON.stringify(reply)}`,
+  );
+  assert.ok(reply.fencingToken !== undefined, "expected a fencing token");
   return reply.fencingToken;
 }
 

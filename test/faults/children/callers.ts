@@ -9,16 +9,16 @@ import { report } from "./report";
 // A process whose callers enter one lock again and again until SIGTERM, and report what they did and believed.
 
 export interface CallersConfiguration {
-  /** Several are the masters of a quorum. */
+  /** One URL, or the URLs of a quorum's masters. */
   readonly url: string | readonly string[];
-  /** Of a quorum. */
+  /** Only for a quorum. */
   readonly longestLockTimeMs?: number;
   readonly key: string;
   readonly callers: number;
   readonly lockTimeMs: number;
   /** How long a caller rests at most between two sections. */
   readonly restMs: number;
-  /** How long its bodies take at most, those apart that are told to be long. Default 6. */
+  /** The longest time of a body that was not ordered to be long. Default 6. */
   readonly longestMs?: number;
 }
 
@@ -58,7 +58,7 @@ configure({ ...home, commandTimeout: "250ms", logger: { warn: () => {} }, woven:
 
 const orders = createInterface({ input: process.stdin }).on("line", (order) => {
   if (order === "long") nextIsLong = true;
-  // The event loop stands still, as in a long computation.
+  // Blocks the event loop, like a long computation.
   if (order === "block") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1.6 * lockTimeMs);
 });
 
@@ -85,7 +85,7 @@ async function enterAgainAndAgain(): Promise<void> {
   }
 }
 
-/** It looks at its lock at every step, and works on to its end even when the lock is over. */
+/** Checks its lock at every step, and continues to its end even if the lock is over. */
 async function body(lock: HeldLock): Promise<void> {
   const at = monotonicMs();
   const id = (sections += 1);
@@ -103,7 +103,7 @@ async function body(lock: HeldLock): Promise<void> {
       believedUntil = now + remainingMs;
       report({ event: "believes", id, until: believedUntil });
     } else if (remainingMs === 0 && !lock.signal.aborted) {
-      // The timer for the deadline is due by now, or in the next 2 ms: however late all of them are, it is before this one.
+      // The timer for the deadline is due by now, or within 2 ms. It runs before this one, however late both are.
       await pause(5);
       if (!lock.signal.aborted) report({ event: "in the dark", id, at: monotonicMs() });
     }

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { redisStore } from "../../../runtime/stores/redis/redis";
 import { FleetProcess } from "../../support/fleet";
 
-// Several that meet only in Redis, as processes do, and wait for one key until they are killed together.
+// Several waiters for one key that share nothing but Redis, like processes. They are killed together.
 
 export interface CrowdConfiguration {
   readonly url: string;

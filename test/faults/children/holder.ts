@@ -13,12 +13,12 @@ export interface HolderConfiguration {
 export type HolderReport =
   | { readonly event: "held" }
   | {
-      readonly event: "told";
+      readonly event: "aborted";
       /** On CLOCK_MONOTONIC, in milliseconds. */
       readonly at: number;
-      /** Until when it had reason to believe that the lock was its own. */
+      /** The time until which it could trust its lock. */
       readonly believedUntil: number;
-      /** By how much its event loop was late at worst, for want of a processor. */
+      /** The largest delay of its event loop, which a busy machine causes. */
       readonly worstLagMs: number;
     };
 
@@ -38,7 +38,7 @@ void withLock(key, { lockTime, waitTime: "1m" }, async (lock) => {
   setInterval(look, TICK_MS);
   lock.signal.addEventListener("abort", () => {
     look();
-    report({ event: "told", at: tickedAt, believedUntil, worstLagMs });
+    report({ event: "aborted", at: tickedAt, believedUntil, worstLagMs });
   });
   report({ event: "held" });
   await new Promise(() => {}); // Until the end of the process.

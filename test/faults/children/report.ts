@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 
-/** One line to the test. Written at once, so that it survives whatever becomes of this process next. */
+/** Writes one line to the test synchronously, so that it survives a crash of this process. */
 export function report(line: object): void {
   writeSync(1, `${JSON.stringify(line)}\n`);
 }

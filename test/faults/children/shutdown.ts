@@ -7,7 +7,7 @@ import { report } from "./report";
 export interface ShutdownConfiguration {
   readonly url: string;
   readonly keys: readonly string[];
-  /** How many wait for each of them. */
+  /** The number of waiters for each key. */
   readonly waiters: number;
   /** Whether bodies end upon SIGTERM, or only when they lose their lock. */
   readonly endsInTime: boolean;

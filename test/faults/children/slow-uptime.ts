@@ -55,7 +55,7 @@ async function main(): Promise<void> {
     });
   }
   await pause(2 * LOOKS_APART_MS);
-  isSlow = true; // From here on also at the gate before a body.
+  isSlow = true; // From here on also in the check before a body.
   const startedAt = monotonicMs();
   const call = withLock(key, { ...options, waitTime: "2s", retryTimes: 1 }, (lock) => {
     report({ event: "began", afterMs: monotonicMs() - startedAt, remainingMs: lock.remaining() });

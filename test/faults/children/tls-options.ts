@@ -1,7 +1,7 @@
 import { configure, shutdown, withLock } from "../../../runtime";
 import { report } from "./report";
 
-// A process that asks for a lock over TLS options that Node refuses, one after the other, and is not stopped by any.
+// A process that tries one variant of TLS options after the other, all of which Node rejects, and keeps running.
 
 interface TlsOptionsConfiguration {
   readonly url: string;
@@ -26,7 +26,7 @@ void (async () => {
     report({ event: "refused", name, code, message });
     await shutdown();
   }
-  // Still at it when it is told to end.
+  // It still tries when it gets SIGTERM.
   configure({ redis: { url, tls: variants[0]?.[1] ?? {} }, logger: { warn: () => {} }, woven: false });
   await withLock("LOCK_tls", { waitTime: "20s" }, () => "in").catch(() => {});
   report({ event: "listens" });

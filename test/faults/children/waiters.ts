@@ -4,21 +4,21 @@ import { configure, shutdown, withLock } from "../../../runtime";
 import { until } from "../../support/until";
 import { report } from "./report";
 
-// A process in which a thousand callers wait in vain, and what is left of them in the process afterwards.
+// A process in which a thousand callers wait in vain. It reports what they leave in the process.
 
 export interface WaitersConfiguration {
   readonly url: string;
-  /** One caller for each entry. Somebody else holds all of them. */
+  /** One caller for each entry. Another program holds all of them. */
   readonly keys: readonly string[];
 }
 
 export interface WaitersReport {
   readonly event: "before" | "waited" | "after";
-  /** How often each thing that keeps the process alive is there: sockets, timers. */
+  /** The number of resources of each kind that keep the process alive, such as sockets and timers. */
   readonly resources: Record<string, number>;
-  /** How many listen to each event of the client, and of the process. */
+  /** The number of listeners for each event of the client and of the process. */
   readonly listeners: Record<string, number>;
-  /** How often callers ended with what. */
+  /** The number of calls by their outcome. */
   readonly ends: Record<string, number>;
 }
 
@@ -31,25 +31,25 @@ const order = once(process.stdin, "data");
 void run();
 
 async function run(): Promise<void> {
-  // From here on everything is open that waiting opens once.
+  // Now everything is open that the first wait opens.
   await until(async () => {
     await wait(keys.slice(0, 1));
     return String(await client.call("PUBSUB", "CHANNELS")) !== "";
   });
   await isAtRest();
-  tell("before", []);
+  reportState("before", []);
   const waits = keys.map((key) => wait([key]));
   const ends = (await Promise.all(waits)).flat();
-  tell("waited", ends);
+  reportState("waited", ends);
   await order; // The test looks at Redis meanwhile.
   await isAtRest();
-  tell("after", ends);
+  reportState("after", ends);
   await shutdown();
   await client.quit();
   process.stdin.destroy();
 }
 
-/** Places are given up without anybody waiting for it: until nothing is in flight any more. */
+/** Waits until nothing is in flight. Nobody awaits the commands that leave the queue. */
 function isAtRest(): Promise<void> {
   return until(() => !process.getActiveResourcesInfo().includes("Timeout"));
 }
@@ -65,7 +65,7 @@ async function wait(some: readonly string[]): Promise<string[]> {
   );
 }
 
-function tell(event: WaitersReport["event"], ends: readonly string[]): void {
+function reportState(event: WaitersReport["event"], ends: readonly string[]): void {
   report({
     event,
     resources: counted(process.getActiveResourcesInfo()),

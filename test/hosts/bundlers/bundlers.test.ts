@@ -1,22 +1,22 @@
 import { existsSync } from "node:fs";
 import { decode } from "@jridgewell/sourcemap-codec";
 import test, { type ExecutionContext } from "ava";
-import { EXAMPLES, linesOf, storyOf } from "../examples";
+import { EXAMPLES, linesOf, expectedLinesOf } from "../examples";
 import type { Project } from "../project";
 import { bundle, bundleOf, projectOf, runBundle, TESTED, type Bundler } from "./bundlers";
 import { recipe, unwoven } from "./recipes";
 import { MISTAKES, ORDER, placeIn, RECEIPT, SOURCES, WRONG } from "./sources";
 
-// What each bundler promises, with the configuration that docs/hosts.md shows for it.
+// The guarantees for each bundler, with its configuration from docs/hosts.md.
 
-/** Once for all tests of a bundler. */
+/** Returns a function that builds once for all tests of a bundler. */
 function builder(bundler: Bundler): () => Promise<Project> {
   let built: Promise<Project> | undefined;
   const build = async (): Promise<Project> => {
     const project = await projectOf(bundler, SOURCES);
     const { code, stdout, stderr } = await bundle(project, bundler);
     if (code !== 0) throw new Error(stdout + stderr);
-    await project.write({ "said.txt": stdout + stderr });
+    await project.write({ "output.txt": stdout + stderr });
     return project;
   };
   return () => (built ??= build());
@@ -26,7 +26,7 @@ for (const bundler of TESTED) {
   const { name, place } = bundler;
   const built = builder(bundler);
 
-  test(`${name}: what was built runs under its locks, and throws at the lines and columns of the sources`, async (t) => {
+  test(`${name}: a bundle runs under its locks, and its stack traces have the positions of the sources`, async (t) => {
     const { stdout, stderr } = await runBundle(await built());
     const [results, ...stacks] = stdout.split("\n");
     t.is(results, "paid A1,paid A1 false", stderr);
@@ -42,37 +42,37 @@ for (const bundler of TESTED) {
     t.true(frames.includes(at("receipt.ts", RECEIPT, "new TypeError")), stdout);
   });
 
-  test(`${name}: a breakpoint on a line of a locked body finds its way by the source map`, async (t) => {
+  test(`${name}: the source map leads breakpoints in a locked body to the right code`, async (t) => {
     assertLeadsBack(t, await bundleOf(await built()));
   });
 
-  test(`${name}: a tag that is likely to be a mistake is a warning of the build`, async (t) => {
-    const said = await (await built()).read("said.txt");
-    t.true(said.includes("LW1111: `lockTime=5000` is 1.4 hours."), said);
-    t.true(said.includes(place("src/receipt.ts", placeIn(RECEIPT, "5000"), "warning")), said);
+  test(`${name}: a suspicious tag is a build warning at its position`, async (t) => {
+    const output = await (await built()).read("output.txt");
+    t.true(output.includes("LW1111: `lockTime=5000` is 1.4 hours."), output);
+    t.true(output.includes(place("src/receipt.ts", placeIn(RECEIPT, "5000"), "warning")), output);
   });
 
   for (const example of EXAMPLES) {
-    test(`${name}: the example ${example} does what it does when tspc has compiled it`, async (t) => {
+    test(`${name}: the example ${example} behaves as when compiled by tspc`, async (t) => {
       const { stdout, stderr } = await runBundle(await built(), example);
-      t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
+      t.deepEqual(linesOf(stdout), await expectedLinesOf(example), stderr);
     });
   }
 
-  test(`${name}: each wrong tag of a file is an error of the build, at its words, and nothing runs`, async (t) => {
+  test(`${name}: each wrong tag in a file is a build error at its position, and the bundle does not run`, async (t) => {
     const project = await projectOf(bundler, { ...SOURCES, "src/order.ts": WRONG });
     const { code, stdout, stderr } = await bundle(project, bundler);
-    const said = stdout + stderr;
+    const output = stdout + stderr;
     t.not(code, 0);
     for (const [word, message] of Object.entries(MISTAKES)) {
-      t.true(said.includes(message), said);
-      t.true(said.includes(place("src/order.ts", placeIn(WRONG, word), "error")), `${word}: ${said}`);
+      t.true(output.includes(message), output);
+      t.true(output.includes(place("src/order.ts", placeIn(WRONG, word), "error")), `${word}: ${output}`);
     }
     if (existsSync(project.path("dist/main.js")))
       t.regex((await runBundle(project)).stderr, /LOCK_NOT_WOVEN/);
   });
 
-  test(`${name}: what was built without the plugin does not start`, async (t) => {
+  test(`${name}: a bundle built without the plugin does not start`, async (t) => {
     const project = await projectOf(bundler, SOURCES);
     const { file, text } = unwoven(recipe(name));
     await project.write({ [file]: text });
@@ -81,7 +81,7 @@ for (const bundler of TESTED) {
   });
 }
 
-/** Words at which a debugger can stop. */
+/** Code at which a debugger can stop. */
 const STOPS = [
   "this.together ||=",
   "this.inside.add",
@@ -90,7 +90,7 @@ const STOPS = [
   `if (orderNo === "none")`,
 ];
 
-/** A debugger asks the map for the line, and stops at what it says of it. */
+/** Asserts that the map leads each stop to the same code in the bundle, as a debugger looks it up. */
 function assertLeadsBack(t: ExecutionContext, { code, map }: Awaited<ReturnType<typeof bundleOf>>): void {
   const lines = code.split("\n");
   const source = map.sources.findIndex((name) => /\border\.ts$/.test(name));

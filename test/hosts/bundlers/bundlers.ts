@@ -9,17 +9,17 @@ import { isMatrix } from "../../support/suites";
 
 /** A bundler as users run it. */
 export interface Bundler {
-  /** Its heading in docs/hosts.md, where its configuration stands. */
+  /** Its heading in docs/hosts.md, above its configuration. */
   readonly name: string;
-  /** With Node. */
+  /** The command to run with Node. */
   readonly command: readonly [script: string, ...args: string[]];
-  /** With a version where the repository has none installed. */
+  /** The packages to install. Those with a version are not installed in the repository. */
   readonly packages: readonly string[];
-  /** How it writes where a mistake is. */
+  /** Formats the position of an error or warning as the bundler prints it. */
   readonly place: (file: string, place: Place, kind: "error" | "warning") => string;
 }
 
-/** As in an editor: both from 1. */
+/** A position as in an editor, with both numbers starting at 1. */
 export interface Place {
   readonly line: number;
   readonly column: number;
@@ -52,7 +52,7 @@ const LIGHT: readonly Bundler[] = [
   },
 ];
 
-/** These are installed anew, and are too heavy for every run of the tests. */
+/** Bundlers that must be installed first, too heavy for every test run. */
 const HEAVY: readonly Bundler[] = [
   {
     name: "tsup",
@@ -81,16 +81,16 @@ const HEAVY: readonly Bundler[] = [
 ];
 
 export const BUNDLERS = [...LIGHT, ...HEAVY];
-/** Those that this run tests. */
+/** The bundlers that this run tests. */
 export const TESTED = isMatrix ? HEAVY : LIGHT;
 
 export function bundlerNamed(name: string): Bundler {
   const found = BUNDLERS.find((bundler) => bundler.name === name);
-  if (found === undefined) throw new Error(`there is no bundler ${name}`);
+  if (found === undefined) throw new Error(`unknown bundler ${name}`);
   return found;
 }
 
-/** A project that has installed the bundler and the built package. */
+/** Creates a project with the bundler and the built package installed. */
 export async function projectOf(
   { name, packages }: Pick<Bundler, "name" | "packages">,
   files: Files,
@@ -111,7 +111,7 @@ export async function projectOf(
   return project;
 }
 
-/** Copies: a link would lead out of node_modules, and what is found there is no package to bundlers. */
+/** Copies Lockweave into `node_modules`. Bundlers do not treat a linked directory as an installed package. */
 export async function installLockweave(project: Project): Promise<void> {
   const modules = project.path("node_modules");
   await rm(join(modules, "lockweave"), { recursive: true, force: true });
@@ -127,7 +127,7 @@ export function bundle(project: Project, { command }: Bundler): Promise<Finished
   return project.run(...command);
 }
 
-/** Runs what was built of `src/main.ts`. */
+/** Runs the bundle of `src/main.ts`. */
 export function runBundle(project: Project, ...args: readonly string[]): Promise<Finished> {
   return project.run("--enable-source-maps", mainOf(project), ...args);
 }
@@ -138,7 +138,7 @@ interface SourceMap {
   readonly mappings: string;
 }
 
-/** The code that has `OrderService`, and its map. */
+/** Returns the bundle with `OrderService` and its source map. */
 export async function bundleOf(project: Project): Promise<{ code: string; map: SourceMap }> {
   const file = mainOf(project);
   const map = JSON.parse(await project.read(`${file}.map`)) as SourceMap;

@@ -6,7 +6,7 @@ import { bundlerNamed, projectOf } from "./bundlers";
 import { placeIn } from "./sources";
 import { inMatrix, isMatrix, outsideMatrix } from "../../support/suites";
 
-// Too heavy for every run of the tests.
+// Installed only in the matrix, since they are too heavy for every test run.
 
 const PACKAGES = [
   "vite@8.3.8",
@@ -21,7 +21,7 @@ const PAY = `  /** @redisLock businessFlag=pay keyName=orderNo */
   void pay("A1");
 `;
 
-/** How each component's plugin is taken in, and what it makes code of. */
+/** The import of each framework's plugin, and a component with a tag. */
 const COMPONENTS: Readonly<Record<string, { plugin: string; component: string }>> = {
   vue: {
     plugin: `import component from "@vitejs/plugin-vue";`,
@@ -64,25 +64,22 @@ function assertRefused(
 ): void {
   const { line, column } = placeIn(component, "@redisLock businessFlag");
   t.is(code, 1);
-  const said = `src/Pay.${ending}(${line},${column}): error LW1404: Compilers drop comments in components`;
-  t.true((stdout + stderr).includes(said), stdout + stderr);
+  const message = `src/Pay.${ending}(${line},${column}): error LW1404: Compilers drop comments in components`;
+  t.true((stdout + stderr).includes(message), stdout + stderr);
 }
 
-/** In the place of those that are not installed here. */
+/** Replaces the framework plugins, which are installed only in the matrix. */
 const STAND_IN = `const component = () => ({ name: "component", transform: (_, id) => (/\\.(vue|svelte)$/.test(id) ? "export default 1;" : undefined) });`;
 
 for (const [ending, { component }] of Object.entries(COMPONENTS)) {
-  outsideMatrix(
-    `Vite: a tag in a .${ending} file is an error of the build, and not lost in silence`,
-    async (t) => {
-      assertRefused(t, ending, component, await build(ending, STAND_IN, component));
-    },
-  );
+  outsideMatrix(`Vite: a tag in a .${ending} file is a build error with a stand-in plugin`, async (t) => {
+    assertRefused(t, ending, component, await build(ending, STAND_IN, component));
+  });
 }
 
 for (const [ending, { plugin, component }] of Object.entries(COMPONENTS)) {
   inMatrix(
-    `Vite: a tag in a .${ending} file is refused beside the plugin that compiles it, and nothing else is`,
+    `Vite: only a tag in a .${ending} file is a build error with the framework's own plugin`,
     async (t) => {
       assertRefused(t, ending, component, await build(ending, plugin, component));
       const { code, stderr } = await build(

@@ -1,7 +1,7 @@
 import test from "ava";
 import { bundlerNamed, projectOf } from "./bundlers";
 
-// What a development server does when the file with `configure()` was saved: it runs the file again, in the same process.
+// When the file with `configure()` is saved, a development server runs it again in the same process.
 
 const configuring = (
   version: number,

@@ -3,7 +3,7 @@ import { makeProject } from "../project";
 
 const ENTRIES = ["vite", "rollup", "rolldown", "esbuild", "webpack", "rspack", "loader"];
 
-test("each entry can be imported and required, and is the plugin itself", async (t) => {
+test("each entry point exports the same plugin to import and to require", async (t) => {
   const project = await makeProject({
     "entries.mjs": `import { createRequire } from "node:module";
 const require = createRequire(import.meta.url);
@@ -17,7 +17,7 @@ for (const entry of ${JSON.stringify(ENTRIES)}) {
   t.is(stdout, ENTRIES.map((entry) => `${entry} true lockweave\n`).join(""), stderr);
 });
 
-test("options that are none are an error where the plugin is made", async (t) => {
+test("creating a plugin with unknown options throws an error", async (t) => {
   const project = await makeProject({
     "options.cjs": `for (const entry of ${JSON.stringify(ENTRIES.filter((name) => name !== "loader"))}) {
   for (const options of [{ defaults: { lockTme: 20 } }, { default: {} }]) {
@@ -31,8 +31,8 @@ test("options that are none are an error where the plugin is made", async (t) =>
 `,
   });
   const { stdout, stderr } = await project.run("options.cjs");
-  const [unknown = "", misspelt = "", ...others] = stdout.trimEnd().split("\n");
+  const [unknown = "", misspelled = "", ...others] = stdout.trimEnd().split("\n");
   t.regex(unknown, /^TypeError .*`lockTme`.*`lockTime`/, stderr);
-  t.regex(misspelt, /^TypeError lockweave's plugin has no option `default`\. Did you mean `defaults`\?$/);
-  t.deepEqual(others, Array.from({ length: 5 }, () => [unknown, misspelt]).flat());
+  t.regex(misspelled, /^TypeError lockweave's plugin has no option `default`\. Did you mean `defaults`\?$/);
+  t.deepEqual(others, Array.from({ length: 5 }, () => [unknown, misspelled]).flat());
 });

@@ -3,7 +3,7 @@ import { bundle, bundlerNamed, projectOf } from "./bundlers";
 
 const esbuild = bundlerNamed("esbuild");
 
-test("esbuild marks the words, whatever stands before them", async (t) => {
+test("esbuild: marks the wrong attribute, also after non-ASCII characters", async (t) => {
   const main = `/** @redisLock businessFlag=größe→😀 keyNmae=id */\nexport async function pay(id: string) {}\n`;
   const { stderr } = await bundle(await projectOf(esbuild, { "src/main.ts": main }), esbuild);
   const lines = stderr.split("\n");
@@ -14,7 +14,7 @@ test("esbuild marks the words, whatever stands before them", async (t) => {
   t.is(marks?.[0], "~~~~~~~");
 });
 
-test("esbuild gets a file as it is where it takes it for text", async (t) => {
+test("esbuild: a file loaded as text is not woven", async (t) => {
   const text = `/** @redisLock businessFlag=pay */\nexport async function pay() {}\n`;
   const project = await projectOf(esbuild, {
     "src/main.ts": `import asked from "./asked.ts" with { type: "text" };
@@ -32,7 +32,7 @@ console.log(JSON.stringify([asked, told]));
   t.deepEqual(JSON.parse((await project.run("dist/main.js")).stdout), [text, text]);
 });
 
-test("esbuild's files with endings of the project's own are woven where they are code", async (t) => {
+test("esbuild: files with custom extensions are woven if their loader is for code", async (t) => {
   const pay = (flag: string): string =>
     `/** @redisLock businessFlag=${flag} */\nexport async function ${flag}() { const x = <any>1; return x; }\n`;
   const project = await projectOf(esbuild, {
@@ -53,7 +53,7 @@ console.log(one, two);
   t.deepEqual(code.match(/(?<=businessFlag: ")\w+(?=")/g), ["one", "two"]);
 });
 
-test("esbuild weaves CommonJS in its own words, for each format of the output", async (t) => {
+test("esbuild: CommonJS files are woven and run in each output format", async (t) => {
   const project = await projectOf(esbuild, {
     "src/main.ts": `import { configure, memoryStore, shutdown } from "lockweave";
 import orders from "./orders.cjs";
@@ -93,7 +93,7 @@ module.exports = { refund };
   }
 });
 
-/** A build of a text that is in no file. */
+/** Returns a build script for contents from stdin. */
 const ofStdin = (stdin: string): string => `import { build } from "esbuild";
 import lockweave from "lockweave/esbuild";
 const stdin = { resolveDir: ".", ...${stdin} };
@@ -105,7 +105,7 @@ const PAY = `/** @redisLock businessFlag=pay */
 export async function pay() { throw new Error("stopped"); }
 `;
 
-test("esbuild's text that is in no file is woven, and its source map leads to its own lines", async (t) => {
+test("esbuild: contents from stdin are woven, with a source map to their own lines", async (t) => {
   const main = `import { configure, memoryStore } from "lockweave";
 ${PAY}configure({ store: memoryStore() });
 pay().catch((error: Error) => console.log(error.stack?.match(/main\\.\\w+:\\d+:\\d+/)?.[0]));
@@ -123,7 +123,7 @@ pay().catch((error: Error) => console.log(error.stack?.match(/main\\.\\w+:\\d+:\
   }
 });
 
-test("a text that is in no file is woven in each of esbuild's languages", async (t) => {
+test("esbuild: contents from stdin are woven with each code loader", async (t) => {
   const project = await projectOf(esbuild, {});
   for (const loader of ["js", "jsx", "ts", "tsx"]) {
     await project.write({
@@ -134,7 +134,7 @@ test("a text that is in no file is woven in each of esbuild's languages", async 
   }
 });
 
-test("a wrong tag in a text that is in no file is esbuild's error; what is no code to it stays", async (t) => {
+test("esbuild: a wrong tag in contents from stdin is an error, and text contents stay unchanged", async (t) => {
   const project = await projectOf(esbuild, {});
   const wrong = JSON.stringify(PAY.replace(" */", " keyName=no lockTime=30000 */"));
   await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${wrong} }`) });
@@ -147,7 +147,7 @@ test("a wrong tag in a text that is in no file is esbuild's error; what is no co
   t.true((await project.read("dist/main.js")).includes(JSON.stringify(PAY).slice(1, 20)));
 });
 
-test("in Bun, which passes over what plugins say of a file, it is said all the same", async (t) => {
+test("esbuild: in Bun, which ignores errors and warnings of plugins, the plugin throws and prints them", async (t) => {
   const project = await projectOf(esbuild, {});
   const asBun = `Object.defineProperty(process.versions, "bun", { value: "1.4.5" });
 const plugin = require("lockweave/esbuild")();
@@ -165,7 +165,7 @@ plugin.setup({ initialOptions: {}, onLoad });
   t.is(stdout, "src/pay.ts(1,41): error LW1202: The function has no parameter `no`. It has none.\n");
 });
 
-test("a configure() that a module of the application hands on fails closed, and its message names that", async (t) => {
+test("esbuild: a configure() re-exported by the application fails closed, and its error says why", async (t) => {
   const project = await projectOf(esbuild, {
     "src/main.ts": `import { memoryStore } from "lockweave";
 import { configure } from "./locks";
@@ -182,7 +182,7 @@ configure({ store: memoryStore() });
   t.regex(stderr, /by a name that the file imports from lockweave/);
 });
 
-test("a tag in a component, which another plugin takes apart, is an error of the build", async (t) => {
+test("esbuild: a tag in a component that another plugin loads is a build error", async (t) => {
   const component = (tag: string): string => `<script lang="ts">
 /** ${tag} */
 export async function pay(): Promise<number> { return 1; }

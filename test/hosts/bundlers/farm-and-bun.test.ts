@@ -1,15 +1,15 @@
 import { join } from "node:path";
 import test from "ava";
-import { EXAMPLES, linesOf, storyOf } from "../examples";
+import { EXAMPLES, linesOf, expectedLinesOf } from "../examples";
 import { installed } from "../installed";
 import type { Files, Finished, Project } from "../project";
 import { projectOf, runBundle } from "./bundlers";
 import { INPUTS, WOVEN } from "./fixtures";
 import { recipe, unwoven } from "./recipes";
-import { ORDER, placeIn, RECEIPT, SOURCES, TOLD_OF_WRONG, WRONG } from "./sources";
+import { ORDER, placeIn, RECEIPT, SOURCES, ERRORS_IN_WRONG, WRONG } from "./sources";
 import { isMatrix } from "../../support/suites";
 
-// Hosts that take the plugins of others. Too heavy for every run of the tests, and one after another.
+// Hosts that run the plugins of other bundlers. They run only in the matrix, and serially, since they are heavy.
 const inMatrix = isMatrix ? test.serial : test.skip;
 
 const BUN_PACKAGES = ["bun@1.4.5"];
@@ -55,7 +55,7 @@ for (const host of [FARM, BUN]) {
   };
 
   inMatrix(
-    `${name}: what was built runs under its locks, and throws at the lines of the sources`,
+    `${name}: a build runs under its locks, and its stack traces have the lines of the sources`,
     async (t) => {
       const { stdout, stderr } = await runBundle(await (built ??= build()));
       const [results] = stdout.split("\n");
@@ -65,22 +65,22 @@ for (const host of [FARM, BUN]) {
     },
   );
 
-  inMatrix(`${name}: both examples do what they do when tspc has compiled them`, async (t) => {
+  inMatrix(`${name}: both examples behave as when compiled by tspc`, async (t) => {
     const project = await (built ??= build());
     for (const example of EXAMPLES) {
       const { stdout, stderr } = await runBundle(project, example);
-      t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
+      t.deepEqual(linesOf(stdout), await expectedLinesOf(example), stderr);
     }
   });
 
-  inMatrix(`${name}: each wrong tag of a file fails the build, in the same words`, async (t) => {
+  inMatrix(`${name}: each wrong tag in a file fails the build with the same messages`, async (t) => {
     const project = await made(host, { ...SOURCES, "src/order.ts": WRONG });
     const { code, stdout, stderr } = await host.build(project);
     t.not(code, 0);
-    for (const words of TOLD_OF_WRONG) t.true((stdout + stderr).includes(words), stdout + stderr);
+    for (const words of ERRORS_IN_WRONG) t.true((stdout + stderr).includes(words), stdout + stderr);
   });
 
-  inMatrix(`${name}: what was built without the plugin does not start`, async (t) => {
+  inMatrix(`${name}: code built without the plugin does not start`, async (t) => {
     const project = await made(host, SOURCES, unwoven(recipe(name)));
     t.like(await host.build(project), { code: 0 });
     t.regex((await runBundle(project)).stderr, /LOCK_NOT_WOVEN/);
@@ -93,7 +93,7 @@ import { OrderService } from "./src/order.ts";
 test("woven", () => expect(() => assertWoven(OrderService.prototype.pay)).not.toThrow());
 `;
 
-inMatrix("Bun: `bun` and `bun test` weave what they load after lockweave/register", async (t) => {
+inMatrix("Bun: `bun` and `bun test` weave files loaded after lockweave/register", async (t) => {
   const project = await made(BUN, { ...SOURCES, "order.test.ts": BUN_TEST });
   t.regex((await runBun(project, "src/main.ts")).stderr, /LOCK_NOT_WOVEN/);
   const preload = ["--preload", "lockweave/register"];
@@ -105,10 +105,10 @@ inMatrix("Bun: `bun` and `bun test` weave what they load after lockweave/registe
   await project.write({ "src/order.ts": WRONG });
   const wrong = await runBun(project, ...preload, "src/main.ts");
   t.not(wrong.code, 0);
-  for (const words of TOLD_OF_WRONG) t.true((wrong.stdout + wrong.stderr).includes(words), wrong.stderr);
+  for (const words of ERRORS_IN_WRONG) t.true((wrong.stdout + wrong.stderr).includes(words), wrong.stderr);
 });
 
-inMatrix("Bun: with lockweave/register, a file that an import gives a query is woven", async (t) => {
+inMatrix("Bun: lockweave/register weaves a file that is imported with a query", async (t) => {
   const project = await made(BUN, {
     "src/main.ts": `import { assertWoven } from "lockweave/testing";
 import { OrderService } from "./order.ts?v=1";
@@ -122,7 +122,7 @@ console.log("woven");
   t.is(stdout, "woven\n", stderr);
 });
 
-/** Comes behind Lockweave, writes down what it gets, and hands on nothing. */
+/** A configuration whose plugin after Lockweave records its input and returns an empty module. */
 const SEEING = `import fs from "node:fs";
 import path from "node:path";
 import lockweave from "lockweave/vite";
@@ -145,7 +145,7 @@ export default {
 };
 `;
 
-inMatrix("Farm: what comes of every fixture is what comes of its woven text", async (t) => {
+inMatrix("Farm: weaves every fixture to the text that weave() returns", async (t) => {
   t.timeout(300_000);
   const config = { file: "farm.config.mjs", text: SEEING };
   const project = await made(FARM, INPUTS, config);
@@ -166,7 +166,7 @@ console.log("seven seconds:", await report());
 await shutdown();
 `;
 
-inMatrix("Bun: lockweave/register takes the defaults from tsconfig.json", async (t) => {
+inMatrix("Bun: lockweave/register reads the defaults from tsconfig.json", async (t) => {
   const plugins = [{ transform: "lockweave/transformer", defaults: { lockTime: "7s" } }];
   const project = await made(BUN, {
     "src/main.ts": BY_DEFAULTS,
@@ -176,27 +176,24 @@ inMatrix("Bun: lockweave/register takes the defaults from tsconfig.json", async 
   t.is(stdout, "seven seconds: true\n", stderr);
 });
 
-inMatrix(
-  "Bun: with lockweave/register, what a package beside it built without locks does not start",
-  async (t) => {
-    const project = await made(BUN, {
-      "src/main.ts": 'import { pay } from "../shared/pay.js";\nconsole.log(await pay());\n',
-      "shared/pay.js": "export async function pay() { return 1; }\n",
-      "shared/pay.d.ts": '/** @redisLock key="pay" */\nexport declare function pay(): Promise<number>;\n',
-    });
-    const { code, stdout, stderr } = await runBun(project, "--preload", "lockweave/register", "src/main.ts");
-    t.not(code, 0);
-    t.regex(stdout + stderr, /shared.pay\.js: error LW/);
-  },
-);
+inMatrix("Bun: with lockweave/register, JavaScript built without its locks does not start", async (t) => {
+  const project = await made(BUN, {
+    "src/main.ts": 'import { pay } from "../shared/pay.js";\nconsole.log(await pay());\n',
+    "shared/pay.js": "export async function pay() { return 1; }\n",
+    "shared/pay.d.ts": '/** @redisLock key="pay" */\nexport declare function pay(): Promise<number>;\n',
+  });
+  const { code, stdout, stderr } = await runBun(project, "--preload", "lockweave/register", "src/main.ts");
+  t.not(code, 0);
+  t.regex(stdout + stderr, /shared.pay\.js: error LW/);
+});
 
-inMatrix("Bun: sources that nobody has built do not start", async (t) => {
+inMatrix("Bun: sources that run without the weave do not start", async (t) => {
   const project = await made(BUN, SOURCES);
   t.regex((await runBun(project, "src/main.ts")).stderr, /LOCK_NOT_WOVEN/);
 });
 
 inMatrix(
-  "Bun: a tagged file that another plugin loads first is an error, if the build has a metafile",
+  "Bun: a tagged file that another plugin loads first is an error if the build has a metafile",
   async (t) => {
     const other = `{ name: "other", setup: (build) => build.onLoad({ filter: /order[.]ts$/ }, async ({ path }) => ({
     contents: (await Bun.file(path).text()).replaceAll("@redisLock", ""), loader: "ts" })) }`;

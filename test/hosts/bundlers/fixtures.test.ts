@@ -4,7 +4,7 @@ import { bundlerNamed, projectOf } from "./bundlers";
 import { INPUTS, WOVEN } from "./fixtures";
 import { isMatrix } from "../../support/suites";
 
-/** Each writes to `seen` what comes to it, and gives the bundler something easy. */
+/** A plugin that records its input in `seen` and returns an empty module. */
 const ROLLUP_LIKE = `
 const seen = {};
 const see = {
@@ -14,7 +14,7 @@ const see = {
     order: "pre",
     handler(code, id) {
       const file = path.relative(process.cwd(), id);
-      if (!(file in woven)) return; // The bundler's own.
+      if (!(file in woven)) return; // A module of the bundler.
       seen[file] = code;
       return { code: "", map: null };
     },
@@ -35,7 +35,7 @@ const run = (tool, plugins) => new Promise((resolve, reject) =>
   tool({ ...options, plugins }, (error, stats) => (error ?? stats.hasErrors() ? reject(error ?? stats.toString()) : resolve())));
 `;
 
-/** What each does with the `files`, by the plugins `weaves`. */
+/** The script of each bundler, which builds `files` with the plugins `weaves`. */
 const LIGHT: Readonly<Record<string, string>> = {
   Rollup: `${ROLLUP_LIKE}
 const { rollup } = await import("rollup");
@@ -46,7 +46,7 @@ await build({ input: files, write: false, plugins: [...weaves, see] });`,
   Vite: `${ROLLUP_LIKE}
 const { build } = await import("vite");
 await build({ configFile: false, logLevel: "silent", build: { ssr: true, write: false, rollupOptions: { input: files } }, plugins: [...weaves, see] });`,
-  // Which tells nobody the text between: the outputs are compared.
+  // esbuild does not expose the text between plugins, so the outputs are compared.
   esbuild: `
 const { build, transform } = await import("esbuild");
 const settings = { tsconfigRaw: {}, jsx: "preserve" };
@@ -62,7 +62,7 @@ for (const [file, text] of Object.entries(woven)) {
 };
 
 const HEAVY: Readonly<Record<string, string>> = {
-  // As esbuild, which it calls, and which it hides: what it makes of the woven texts is to be the same.
+  // tsup runs esbuild internally, so its output is compared with its output for the woven texts.
   tsup: `
 const { build } = await import("tsup");
 const outputsOf = async (dir, esbuildPlugins) => {
@@ -90,10 +90,10 @@ await run((await import("webpack")).default, weaves);`,
 await run((await import("@rspack/core")).rspack, weaves);`,
 };
 
-/** Whose plugins it takes, where that is not said by its name. */
+/** The entry point for bundlers that use another bundler's plugins. */
 const ENTRIES: Readonly<Record<string, string>> = { tsup: "esbuild", tsdown: "rolldown" };
 
-/** How many plugins weave the fixtures. */
+/** Returns the numbers of plugins to test with. */
 function timesOf(name: string): readonly number[] {
   if (name in HEAVY) return isMatrix ? [1, 2] : [];
   const isFast = name === "Rollup";
@@ -102,8 +102,8 @@ function timesOf(name: string): readonly number[] {
 
 for (const [name, script] of Object.entries({ ...LIGHT, ...HEAVY })) {
   for (const times of timesOf(name)) {
-    const twice = times === 1 ? "" : ", when two plugins weave it too";
-    test(`${name}: the text of every fixture is that which the weave makes${twice}`, async (t) => {
+    const twice = times === 1 ? "" : ", also with two plugins";
+    test(`${name}: weaves every fixture to the text that weave() returns${twice}`, async (t) => {
       t.timeout(300_000);
       const project = await projectOf(bundlerNamed(name), {
         ...INPUTS,

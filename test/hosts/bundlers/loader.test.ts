@@ -14,7 +14,7 @@ const ANCHORS = [
   "RangeError",
 ];
 
-test("the source map leads through that of an earlier loader", (t) => {
+test("the source map is combined with that of an earlier loader", (t) => {
   const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022, sourceMap: true };
   const compiled = ts.transpileModule(`type Unused = string;\n\n${ORDER}`, { compilerOptions });
   const results: { text: string; map: SourceMapPayload }[] = [];
@@ -44,14 +44,14 @@ test("the source map leads through that of an earlier loader", (t) => {
   }
 });
 
-test("CommonJS is woven in its own words, since `import` would make an ES module of it", (t) => {
+test("CommonJS is woven with require(), since an import would make it an ES module", (t) => {
   const tagged = `/** @redisLock businessFlag=pay */\nasync function pay() {}\n`;
   for (const file of ["/app/src/pay.cjs", "/app/src/pay.js", "/app/src/pay.cts"]) {
-    const [, text] = loaded(`${tagged}module.exports = { pay };`, undefined, file).handedOn;
+    const [, text] = loaded(`${tagged}module.exports = { pay };`, undefined, file).output;
     t.regex(String(text), /const lockweave = require\("lockweave\/runtime"\);/);
     t.notRegex(String(text), /\bimport\b/);
   }
-  t.regex(String(loaded(`${tagged}export { pay };`).handedOn[1]), /import \* as lockweave from/);
+  t.regex(String(loaded(`${tagged}export { pay };`).output[1]), /import \* as lockweave from/);
 });
 
 class WebpackError extends Error {
@@ -61,18 +61,18 @@ class WebpackError extends Error {
 
 type Loader = ThisParameterType<typeof lockweave>;
 
-/** What the loader hands on, and what it says to webpack. */
+/** Returns the output of the loader and the errors and warnings that it reports to webpack. */
 function loaded(
   text: string,
   map?: string,
   resource = "/app/src/order.ts",
-): { handedOn: unknown[]; errors: WebpackError[]; warnings: WebpackError[] } {
-  const [errors, warnings, handedOn]: [WebpackError[], WebpackError[], unknown[]] = [[], [], []];
+): { output: unknown[]; errors: WebpackError[]; warnings: WebpackError[] } {
+  const [errors, warnings, output]: [WebpackError[], WebpackError[], unknown[]] = [[], [], []];
   const context: Loader = {
     resource,
     resourcePath: resource.replace(/\?.*/, ""),
     getOptions: () => ({}),
-    callback: (...all) => void handedOn.push(...all),
+    callback: (...all) => void output.push(...all),
     emitError: () => undefined,
     emitWarning: () => undefined,
     _module: {
@@ -82,19 +82,19 @@ function loaded(
     _compiler: { webpack: { WebpackError } },
   };
   lockweave.call(context, text, map);
-  return { handedOn, errors, warnings };
+  return { output, errors, warnings };
 }
 
-test("a file without tags goes on as it is, with the map of the loader before", (t) => {
+test("a file without tags stays unchanged and keeps the source map of the previous loader", (t) => {
   const map = { version: 3, sources: ["a.ts"], names: [], mappings: "AAAA" };
-  t.deepEqual(loaded("export {};", JSON.stringify(map)).handedOn, [null, "export {};", map]);
-  t.deepEqual(loaded("export {};").handedOn, [null, "export {};", undefined]);
+  t.deepEqual(loaded("export {};", JSON.stringify(map)).output, [null, "export {};", map]);
+  t.deepEqual(loaded("export {};").output, [null, "export {};", undefined]);
 });
 
-test("webpack is told the words that are wrong, and shows no stack of ours", (t) => {
+test("webpack errors and warnings have positions in the tag, and errors hide the stack", (t) => {
   const tag = "/** @redisLock businessFlag=pay keyName=orderNO lockTime=30000 */";
   const { errors, warnings } = loaded(`${tag}\nexport async function pay(orderNo: string) {}`);
-  const told = [...errors, ...warnings].map(({ loc, hideStack }) => ({ loc, hideStack }));
+  const reported = [...errors, ...warnings].map(({ loc, hideStack }) => ({ loc, hideStack }));
   const on = (words: string): object => ({
     loc: {
       start: { line: 1, column: tag.indexOf(words) },
@@ -102,7 +102,7 @@ test("webpack is told the words that are wrong, and shows no stack of ours", (t)
     },
     hideStack: true,
   });
-  t.deepEqual(told, [on("orderNO")]);
+  t.deepEqual(reported, [on("orderNO")]);
   const likely = loaded(`${tag.replace("NO", "No")}\nexport async function pay(orderNo: string) {}`);
   t.deepEqual(likely.errors, []);
   t.deepEqual(
@@ -111,23 +111,23 @@ test("webpack is told the words that are wrong, and shows no stack of ours", (t)
   );
 });
 
-test("a tag in a component is an error, once for all of its parts", (t) => {
+test("a tag in a component is one error, and the parts of the component repeat none", (t) => {
   const text = `<template><p/></template>
 <script lang="ts">
 /** @redisLock businessFlag=pay */ async function pay() {}
 </script>`;
-  const { errors, handedOn } = loaded(text, undefined, "/app/src/Pay.vue");
-  t.deepEqual(handedOn, [null, text, undefined]);
+  const { errors, output } = loaded(text, undefined, "/app/src/Pay.vue");
+  t.deepEqual(output, [null, text, undefined]);
   t.is(errors.length, 1);
   t.regex(errors[0]?.message ?? "", /Pay\.vue\(3,5\): error LW1404: Compilers drop comments in components/);
   t.deepEqual(loaded(text, undefined, "/app/src/Pay.vue?vue&type=script&lang=ts"), {
-    handedOn: [null, text, undefined],
+    output: [null, text, undefined],
     errors: [],
     warnings: [],
   });
 });
 
-test("a tag in a component is an error wherever its comment begins, however it is spelt, and once each", (t) => {
+test("each tag in a component is one error, wherever its comment begins and however it is spelled", (t) => {
   const errorsOf = (script: string): string[] =>
     loaded(
       `<template><p/></template>\n<script>\n${script}\n</script>`,
@@ -154,7 +154,7 @@ test("a tag in a component is an error wherever its comment begins, however it i
     t.deepEqual(errorsOf(script), [], script);
 });
 
-test("webpack's plugin looks at components, too", (t) => {
+test("the webpack plugin's rule matches components and source files", (t) => {
   const rules: unknown[] = [];
   webpack().apply({ options: { module: { rules } }, hooks: { compilation: { tap: () => {} } } });
   const [{ test: tests }] = rules as [{ test: RegExp[] }];

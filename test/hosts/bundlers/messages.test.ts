@@ -5,7 +5,7 @@ import asLoader = require("../../../transformer/hosts/bundlers/loader");
 import ofRollup = require("../../../transformer/hosts/bundlers/rollup");
 import { makeProject } from "../project";
 
-// What the plugins tell their hosts. How these show it, and that the rest works, is told in bundlers.test.ts.
+// The errors and warnings that the plugins pass to their hosts. bundlers.test.ts tests how the hosts print them.
 
 const PAY = `/**
 \t * @redisLock businessFlag=pay keyNmae=id
@@ -19,7 +19,7 @@ export async function refund(): Promise<void> {}
 `;
 const WRONG = "There is no attribute `keyNmae`. Did you mean `keyName`?";
 
-test("Rollup, Rolldown and Vite are given the line, with marks under the words", (t) => {
+test("Rollup, Rolldown, and Vite receive the position and a code frame with marks", (t) => {
   interface Log {
     readonly message: string;
     readonly loc: { readonly line: number; readonly column: number };
@@ -47,23 +47,23 @@ test("Rollup, Rolldown and Vite are given the line, with marks under the words",
   );
 });
 
-test("tags that another plugin has lost when it loaded the file are errors of Rollup, Rolldown and Vite", async (t) => {
+test("tags that another plugin lost when it loaded the file are errors in Rollup, Rolldown, and Vite", async (t) => {
   const project = await makeProject({ "src/pay.ts": PAY.replace("keyNmae", "keyName") });
   const errorsOf = (text: string, file = "src/pay.ts"): string[] => {
-    const told: string[] = [];
+    const messages: string[] = [];
     const context = {
       warn: () => {},
       error: ({ message }: { readonly message: string }): never => {
-        told.push(...message.split("\n"));
+        messages.push(...message.split("\n"));
         throw new Error(message);
       },
     };
     try {
       ofRollup().transform.handler.call(context, text, project.path(file));
     } catch {
-      // As the host stops.
+      // The host stops here.
     }
-    return told;
+    return messages;
   };
   const stripped = "export async function pay(id) { return id; }\nexport async function refund() {}\n";
   for (const text of [
@@ -78,16 +78,16 @@ test("tags that another plugin has lost when it loaded the file are errors of Ro
     t.regex(refund ?? "", /pay\.ts\(8,5\): error LW1404: `refund` /, text);
     t.deepEqual(others, []);
   }
-  t.is(errorsOf(`/** @redisLock businessFlag=pay */ ${stripped}`).length, 1, "one of two is left");
+  t.is(errorsOf(`/** @redisLock businessFlag=pay */ ${stripped}`).length, 1, "one of two tags is left");
   t.is(errorsOf(stripped, "src/pay.ts?part").length, 2);
   t.deepEqual(errorsOf("export {};"), [], "a stand-in for a browser");
-  t.deepEqual(errorsOf("export const pay = call('pay'), refund = call('refund');"), [], "another one");
+  t.deepEqual(errorsOf("export const pay = call('pay'), refund = call('refund');"), [], "another stand-in");
   const worker = "export default function Wrapper() { return new Worker('/pay.js'); }";
   t.deepEqual(errorsOf(worker, "src/pay.ts?worker"), []);
   t.deepEqual(errorsOf("export async function pay() {}", "src/none.ts"), []);
 });
 
-test("esbuild is given what is wrong, and the woven text with its map", async (t) => {
+test("esbuild receives errors, warnings, and the woven text with its source map", async (t) => {
   const project = await makeProject({ "src/pay.ts": PAY, "src/good.ts": PAY.replace("keyNmae", "keyName") });
   const bundled = (file: string): ReturnType<typeof build> =>
     build({
@@ -114,20 +114,20 @@ test("esbuild is given what is wrong, and the woven text with its map", async (t
   t.regex(warnings[0]?.text ?? "", /^LW\d{4}: .*lockTime/);
 });
 
-test("webpack, Rspack and Turbopack are told of errors and warnings, and get the text all the same", (t) => {
-  const told: string[] = [];
+test("webpack, Rspack, and Turbopack receive errors, warnings, and the text despite errors", (t) => {
+  const calls: string[] = [];
   asLoader.call(
     {
       resource: "/app/src/pay.ts",
       resourcePath: "/app/src/pay.ts",
       getOptions: () => ({}),
-      callback: (error, text) => told.push(String(error), text?.match(/refuses to run unlocked/)?.[0] ?? ""),
-      emitError: ({ message }) => told.push(message),
-      emitWarning: ({ message }) => told.push(message),
+      callback: (error, text) => calls.push(String(error), text?.match(/refuses to run unlocked/)?.[0] ?? ""),
+      emitError: ({ message }) => calls.push(message),
+      emitWarning: ({ message }) => calls.push(message),
     },
     PAY,
   );
-  const [error = "", warning = "", ...rest] = told;
+  const [error = "", warning = "", ...rest] = calls;
   t.true(error.endsWith(`pay.ts(2,33): error LW1002: ${WRONG}`), error);
   t.regex(warning, /pay\.ts\(8,45\): warning LW\d{4}: .*lockTime/);
   t.deepEqual(rest, ["null", "refuses to run unlocked"]);

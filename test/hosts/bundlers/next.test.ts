@@ -3,7 +3,14 @@ import { once } from "node:events";
 import { cp, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
-import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, SCRIPT_ENTRIES, storyOf, type Example } from "../examples";
+import {
+  EXAMPLE_SCRIPTS,
+  EXAMPLES,
+  linesOf,
+  SCRIPT_ENTRIES,
+  expectedLinesOf,
+  type Example,
+} from "../examples";
 import { lockweave } from "../../cli/command";
 import { refusalIn } from "../../../runtime/unsupported";
 import { startRedis } from "../../support/redis-server";
@@ -11,10 +18,10 @@ import { Project, type Files, type Finished } from "../project";
 import { installLockweave } from "./bundlers";
 import { installed, OF_THIS_CHECKOUT } from "../installed";
 import { recipe, unwoven } from "./recipes";
-import { ORDER, placeIn, RECEIPT, TOLD_OF_WRONG, WRONG } from "./sources";
+import { ORDER, placeIn, RECEIPT, ERRORS_IN_WRONG, WRONG } from "./sources";
 import { isMatrix } from "../../support/suites";
 
-// Too heavy for every run of the tests. One after another: they share what is installed.
+// Heavy, so they run only in the matrix. Serial, because they share an installation.
 const inMatrix = isMatrix ? test.serial : test.skip;
 
 const PACKAGES = [
@@ -82,7 +89,7 @@ const TSCONFIG = {
   include: ["**/*.ts", "**/*.tsx"],
 };
 
-/** Beside what is installed: Turbopack follows no link out of the root. */
+/** Creates the application next to the installed packages, since Turbopack follows no link out of the root. */
 async function application(
   order: string,
   { file, text } = recipe("Next.js"),
@@ -105,25 +112,25 @@ async function application(
   return project;
 }
 
-/** Starts what was built. Returns what the route answers, and what the server has said. */
+/** Starts the application. Returns the route's response and the server's output. */
 async function answer(
   project: Project,
   route = "pay",
   env: NodeJS.ProcessEnv = {},
   command: readonly string[] = ["start"],
-): Promise<{ answered: unknown; said: string }> {
+): Promise<{ answered: unknown; output: string }> {
   const server = spawn(process.execPath, [NEXT, ...command, "-p", "0"], {
     cwd: project.dir,
     env: { ...process.env, ...env },
   });
   const ended = once(server, "close");
-  let said = "";
+  let output = "";
   const answered = await new Promise<unknown>((resolve) => {
     const listen = (text: string): void => {
-      const wasReady = said.includes("Ready in");
-      said += text;
-      const [url = ""] = /http:\/\/localhost:\d+/.exec(said) ?? [];
-      if (wasReady || !said.includes("Ready in")) return;
+      const wasReady = output.includes("Ready in");
+      output += text;
+      const [url = ""] = /http:\/\/localhost:\d+/.exec(output) ?? [];
+      if (wasReady || !output.includes("Ready in")) return;
       fetch(`${url}/${route}`)
         .then((response) => response.json())
         .then(resolve, resolve);
@@ -134,7 +141,7 @@ async function answer(
   });
   server.kill();
   await ended;
-  return { answered, said };
+  return { answered, output };
 }
 
 for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as const) {
@@ -145,32 +152,29 @@ for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as c
     const project = await application(ORDER.replace("./receipt.js", "./receipt"));
     const { code, stdout, stderr } = await build(project);
     t.is(code, 0, stdout + stderr);
-    const { answered, said } = await answer(project);
-    t.deepEqual(answered, { paid: ["paid A1", "paid A1"], together: false }, said);
+    const { answered, output } = await answer(project);
+    t.deepEqual(answered, { paid: ["paid A1", "paid A1"], together: false }, output);
   });
 
-  inMatrix(
-    `Next.js with ${bundler}: both examples do what they do when tspc has compiled them`,
-    async (t) => {
-      t.timeout(300_000);
-      const routes = EXAMPLES.map((example) => [`app/${example}/route.ts`, playing(example)]);
-      const examples = Object.entries(EXAMPLE_SCRIPTS).map(([file, text]) => [`src/${file}`, text]);
-      const project = await application(
-        ORDER.replace("./receipt.js", "./receipt"),
-        recipe("Next.js"),
-        Object.fromEntries([...routes, ...examples]) as Files,
-      );
-      const { code, stdout, stderr } = await build(project);
-      t.is(code, 0, stdout + stderr);
-      for (const example of EXAMPLES) {
-        const { answered, said } = await answer(project, example);
-        const { lines = [] } = answered as { readonly lines?: readonly string[] };
-        t.deepEqual(linesOf(lines.join("\n")), await storyOf(example), said);
-      }
-    },
-  );
+  inMatrix(`Next.js with ${bundler}: both examples behave as when compiled by tspc`, async (t) => {
+    t.timeout(300_000);
+    const routes = EXAMPLES.map((example) => [`app/${example}/route.ts`, playing(example)]);
+    const examples = Object.entries(EXAMPLE_SCRIPTS).map(([file, text]) => [`src/${file}`, text]);
+    const project = await application(
+      ORDER.replace("./receipt.js", "./receipt"),
+      recipe("Next.js"),
+      Object.fromEntries([...routes, ...examples]) as Files,
+    );
+    const { code, stdout, stderr } = await build(project);
+    t.is(code, 0, stdout + stderr);
+    for (const example of EXAMPLES) {
+      const { answered, output } = await answer(project, example);
+      const { lines = [] } = answered as { readonly lines?: readonly string[] };
+      t.deepEqual(linesOf(lines.join("\n")), await expectedLinesOf(example), output);
+    }
+  });
 
-  inMatrix(`Next.js with ${bundler}: a route of JavaScript, and what it imports, is woven`, async (t) => {
+  inMatrix(`Next.js with ${bundler}: a JavaScript route and its imports are woven`, async (t) => {
     t.timeout(300_000);
     const kinds = ["ts", "tsx", "mts", "js", "jsx", "mjs"];
     const imports = kinds.map((kind) => `import { ${kind} as in_${kind} } from "../../src/in.${kind}";\n`);
@@ -194,17 +198,17 @@ export async function GET() {
     });
     const { code, stdout, stderr } = await build(project);
     t.is(code, 0, stdout + stderr);
-    const { answered, said } = await answer(project, "kinds");
-    t.deepEqual(answered, { woven: kinds.length + 1 }, said);
+    const { answered, output } = await answer(project, "kinds");
+    t.deepEqual(answered, { woven: kinds.length + 1 }, output);
   });
 
   inMatrix(
-    `Next.js with ${bundler}: each wrong tag of a file is an error of the build, at its words`,
+    `Next.js with ${bundler}: each wrong tag in a file is a build error at its position`,
     async (t) => {
       t.timeout(300_000);
       const { code, stdout, stderr } = await build(await application(WRONG));
       t.not(code, 0);
-      for (const words of TOLD_OF_WRONG) t.true((stdout + stderr).includes(words), stdout + stderr);
+      for (const words of ERRORS_IN_WRONG) t.true((stdout + stderr).includes(words), stdout + stderr);
     },
   );
 }
@@ -218,7 +222,7 @@ export async function GET(): Promise<Response> {
   return Response.json({ paid: await new OrderService().pay("A1") });
 }
 `;
-/** webpack does not see that the edge runtime never comes to the import. */
+/** webpack does not detect that the edge runtime never reaches the import. */
 const GUARDED = `export async function register(): Promise<void> {
   if (process.env.NEXT_RUNTIME !== "nodejs") return;
   const { configure, memoryStore } = await import("lockweave");
@@ -233,27 +237,30 @@ export async function GET(): Promise<Response> {
 }
 `;
 
-inMatrix("Next.js with webpack: a locked function in an edge route is an error of the build", async (t) => {
+inMatrix("Next.js with webpack: a locked function in an edge route is a build error", async (t) => {
   t.timeout(300_000);
   const order = ORDER.replace("./receipt.js", "./receipt");
   const files = { "instrumentation.ts": INSTRUMENTATION, "app/edge/route.ts": EDGE_ROUTE };
   const project = await application(order, recipe("Next.js"), files);
   const { code, stdout, stderr } = await project.run(NEXT, "build", "--webpack");
-  const said = stdout + stderr;
-  t.not(code, 0, said);
+  const output = stdout + stderr;
+  t.not(code, 0, output);
   const { line, column } = placeIn(order, "@redisLock");
   const place = `src/order.ts(${line},${column}): error LW1409: \`OrderService.pay\``;
-  t.true(said.includes(`${place} is in a build that runs in an edge runtime.`), said);
+  t.true(output.includes(`${place} is in a build that runs in an edge runtime.`), output);
 });
 
-inMatrix("Next.js with Turbopack: a locked function in an edge route throws one error", async (t) => {
-  t.timeout(300_000);
-  const files = { "instrumentation.ts": INSTRUMENTATION, "app/edge/route.ts": EDGE_ROUTE };
-  const project = await application(ORDER.replace("./receipt.js", "./receipt"), recipe("Next.js"), files);
-  const { code, stdout, stderr } = await project.run(NEXT, "build");
-  t.not(code, 0);
-  t.true((stdout + stderr).includes(refusalIn("edge")), stdout + stderr);
-});
+inMatrix(
+  "Next.js with Turbopack: a locked function in an edge route fails the build with the runtime's error",
+  async (t) => {
+    t.timeout(300_000);
+    const files = { "instrumentation.ts": INSTRUMENTATION, "app/edge/route.ts": EDGE_ROUTE };
+    const project = await application(ORDER.replace("./receipt.js", "./receipt"), recipe("Next.js"), files);
+    const { code, stdout, stderr } = await project.run(NEXT, "build");
+    t.not(code, 0);
+    t.true((stdout + stderr).includes(refusalIn("edge")), stdout + stderr);
+  },
+);
 
 const ACTION = `"use server";
 
@@ -270,7 +277,7 @@ export default function Page() {
 
 for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as const) {
   inMatrix(
-    `Next.js with ${bundler}: locks of the server beside edge routes and client components are no error`,
+    `Next.js with ${bundler}: server locks next to edge routes and client components are no error`,
     async (t) => {
       t.timeout(300_000);
       const project = await application(ORDER.replace("./receipt.js", "./receipt"), recipe("Next.js"), {
@@ -287,7 +294,7 @@ for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as c
   );
 }
 
-inMatrix("Next.js: what was built without the plugin does not start", async (t) => {
+inMatrix("Next.js: an application built without the plugin does not start", async (t) => {
   t.timeout(300_000);
   const { file, text } = unwoven(recipe("Next.js"));
   const project = await application(ORDER.replace("./receipt.js", "./receipt"), {
@@ -295,11 +302,11 @@ inMatrix("Next.js: what was built without the plugin does not start", async (t) 
     text: text.replace('"lockweave/loader"', ""),
   });
   t.like(await project.run(NEXT, "build"), { code: 0 });
-  const { said } = await answer(project);
-  t.regex(said, /This build was not woven/);
+  const { output } = await answer(project);
+  t.regex(output, /This build was not woven/);
 });
 
-/** As `npx create-next-app` lays them out. */
+/** The files as `npx create-next-app` creates them. */
 const STARTED: Files = {
   "next.config.ts": `import type { NextConfig } from "next";
 
@@ -316,25 +323,28 @@ export default nextConfig;
   }),
 };
 
-inMatrix("Next.js: what init has set up runs under its locks, on the Redis of the environment", async (t) => {
-  t.timeout(300_000);
-  const redis = await startRedis();
-  t.teardown(() => redis.stop());
-  const project = await application(
-    ORDER.replace("./receipt.js", "./receipt"),
-    { file: "next-env.d.ts", text: "" },
-    STARTED,
-  );
-  await cp(await installed(["ioredis@6.0.0"]), project.path("node_modules"), { recursive: true });
-  const set = await lockweave(project, "init", "--yes");
-  t.is(set.code, 0, set.stdout + set.stderr);
-  const { code, stdout, stderr } = await project.run(NEXT, "build");
-  t.is(code, 0, stdout + stderr);
-  const { answered, said } = await answer(project, "pay", { REDIS_URL: redis.url });
-  t.deepEqual(answered, { paid: ["paid A1", "paid A1"], together: false }, said);
-});
+inMatrix(
+  "Next.js: an application set up by init runs under its locks on the Redis from REDIS_URL",
+  async (t) => {
+    t.timeout(300_000);
+    const redis = await startRedis();
+    t.teardown(() => redis.stop());
+    const project = await application(
+      ORDER.replace("./receipt.js", "./receipt"),
+      { file: "next-env.d.ts", text: "" },
+      STARTED,
+    );
+    await cp(await installed(["ioredis@6.0.0"]), project.path("node_modules"), { recursive: true });
+    const set = await lockweave(project, "init", "--yes");
+    t.is(set.code, 0, set.stdout + set.stderr);
+    const { code, stdout, stderr } = await project.run(NEXT, "build");
+    t.is(code, 0, stdout + stderr);
+    const { answered, output } = await answer(project, "pay", { REDIS_URL: redis.url });
+    t.deepEqual(answered, { paid: ["paid A1", "paid A1"], together: false }, output);
+  },
+);
 
-/** Says the error by the console, where Next.js has the stack led back. */
+/** Prints the error to the console, where Next.js maps the stack to the sources. */
 const FAILING = `import { OrderService } from "../../src/order";
 
 export const dynamic = "force-dynamic";
@@ -344,7 +354,7 @@ export async function GET(): Promise<Response> {
   return Response.json({});
 }
 `;
-/** As docs/hosts.md says. */
+/** The settings for source maps in docs/hosts.md. */
 const MAPPED = {
   text: "export default {\n  experimental: { serverSourceMaps: true },",
   env: { NODE_OPTIONS: "--enable-source-maps" },
@@ -352,7 +362,7 @@ const MAPPED = {
 
 for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as const) {
   inMatrix(
-    `Next.js with ${bundler}: stack traces show the lines of the sources, in development and built`,
+    `Next.js with ${bundler}: stack traces have the lines of the sources, in development and in a build`,
     async (t) => {
       t.timeout(300_000);
       const { file, text } = recipe("Next.js");
@@ -365,12 +375,12 @@ for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as c
         `pay \\((?:webpack:///)?src/order\\.ts:${placeIn(ORDER, "return this.refuse").line}:`,
       );
       const developed = await answer(project, "failing", {}, ["dev", ...flags]);
-      t.regex(developed.said, inSource);
+      t.regex(developed.output, inSource);
       await rm(project.path(".next"), { recursive: true });
       const { code, stdout, stderr } = await project.run(NEXT, "build", ...flags);
       t.is(code, 0, stdout + stderr);
-      const { said } = await answer(project, "failing", MAPPED.env);
-      t.regex(said, inSource);
+      const { output } = await answer(project, "failing", MAPPED.env);
+      t.regex(output, inSource);
     },
   );
 }

@@ -4,9 +4,9 @@ import { recipe } from "./recipes";
 import type { Files, Finished, Project } from "../project";
 import { inMatrix } from "../../support/suites";
 
-// Other loaders of webpack and Rspack that take a tagged file before ours does, or instead of it.
+// Other loaders of webpack and Rspack that process a tagged file before Lockweave or instead of it.
 
-// Too heavy for every run of the tests.
+// They run only in the matrix, since they are too heavy for every test run.
 
 const PAY = `/** @redisLock businessFlag=pay keyName=id */
 export async function pay(id: string): Promise<string> {
@@ -28,7 +28,7 @@ const HOSTS = [
   },
 ];
 
-/** A project whose `src/main.ts` takes in `pay` by this request. */
+/** Creates a project whose `src/main.ts` imports `pay` by this request. */
 async function requesting(
   name: string,
   request: string,
@@ -45,32 +45,32 @@ async function requesting(
   return project;
 }
 
-async function built(name: string, project: Project): Promise<Finished & { readonly said: string }> {
+async function built(name: string, project: Project): Promise<Finished & { readonly output: string }> {
   const finished = await bundle(project, bundlerNamed(name));
-  return { ...finished, said: finished.stdout + finished.stderr };
+  return { ...finished, output: finished.stdout + finished.stderr };
 }
 
 for (const { name, compiles, cache } of HOSTS) {
-  inMatrix(`${name}: a request that goes past the configured loaders is an error`, async (t) => {
+  inMatrix(`${name}: a request that bypasses the configured loaders is an error`, async (t) => {
     for (const request of [`!!${compiles}!./pay.ts`, `-!${compiles}!./pay.ts`]) {
-      const { code, said } = await built(name, await requesting(name, request));
-      t.is(code, 1, said);
-      t.regex(said, /src\/pay\.ts\(1,5\): error LW1404: `pay` would run without its lock\. .*Fix: /);
+      const { code, output } = await built(name, await requesting(name, request));
+      t.is(code, 1, output);
+      t.regex(output, /src\/pay\.ts\(1,5\): error LW1404: `pay` would run without its lock\. .*Fix: /);
     }
   });
 
-  inMatrix(`${name}: a file that such a request takes in as a text needs no lock`, async (t) => {
-    const { code, said } = await built(name, await requesting(name, "!!../raw.cjs!./pay.ts"));
-    t.is(code, 0, said);
+  inMatrix(`${name}: a file that a request loads as text needs no lock`, async (t) => {
+    const { code, output } = await built(name, await requesting(name, "!!../raw.cjs!./pay.ts"));
+    t.is(code, 0, output);
   });
 
-  inMatrix(`${name}: a loader that takes comments away before ours is an error`, async (t) => {
+  inMatrix(`${name}: a loader that removes comments before Lockweave is an error`, async (t) => {
     const project = await requesting(name, "./pay.js", (text) =>
       text.replace(/rules: \[/, `rules: [{ test: /pay/, enforce: "pre", loader: "./strip.cjs" },`),
     );
-    const { code, said } = await built(name, project);
-    t.is(code, 1, said);
-    t.regex(said, /LW1404: `pay` would run without its lock\. Another plugin/);
+    const { code, output } = await built(name, project);
+    t.is(code, 1, output);
+    t.regex(output, /LW1404: `pay` would run without its lock\. Another plugin/);
   });
 
   inMatrix(`${name}: a linked package, CommonJS, and an id with a fragment are woven`, async (t) => {
@@ -94,16 +94,16 @@ await shutdown();
       "packages/pay/index.js": tagged("pay"),
     });
     await symlink(project.path("packages/pay"), project.path("node_modules/acme-pay"));
-    const { code, said } = await built(name, project);
-    t.is(code, 0, said);
+    const { code, output } = await built(name, project);
+    t.is(code, 0, output);
     const flags = (await project.read("dist/main.mjs")).match(/(?<=businessFlag: ")\w+(?=")/g) ?? [];
     t.deepEqual(flags.toSorted(), ["pay", "refund", "ship"]);
     const { stdout, stderr } = await project.run("dist/main.mjs");
     t.is(stdout, "A1\n".repeat(3), stderr);
   });
 
-  inMatrix(`${name}: a cache on disk gives way to other defaults`, async (t) => {
-    // The hosts take a changed configuration for a reason to build anew, but not a file that it reads.
+  inMatrix(`${name}: changed defaults invalidate the cache on disk`, async (t) => {
+    // The hosts build again if the configuration changes, but not if a file that it reads changes.
     const project = await requesting(name, "./pay.js", (text) =>
       text
         .replace(/^/, `import { readFileSync } from "node:fs";\n`)
@@ -112,14 +112,14 @@ await shutdown();
     );
     for (const lockTime of [11, 22]) {
       await project.write({ "lockweave.json": JSON.stringify({ defaults: { lockTime } }) });
-      const { code, said } = await built(name, project);
-      t.is(code, 0, said);
+      const { code, output } = await built(name, project);
+      t.is(code, 0, output);
       t.regex(await project.read("dist/main.mjs"), new RegExp(`lockTime: "?${lockTime}`));
     }
   });
 }
 
-inMatrix("tsup: a file that its plugin for decorators' metadata loads first is an error", async (t) => {
+inMatrix("tsup: a tagged file that its decorator metadata plugin loads first is an error", async (t) => {
   const tsup = bundlerNamed("tsup");
   const project = await projectOf(
     { ...tsup, packages: [...tsup.packages, "@swc/core@1.16.22"] },
@@ -129,7 +129,7 @@ inMatrix("tsup: a file that its plugin for decorators' metadata loads first is a
       "tsconfig.json": `{ "compilerOptions": { "experimentalDecorators": true, "emitDecoratorMetadata": true } }`,
     },
   );
-  const { code, said } = await built("tsup", project);
-  t.is(code, 1, said);
-  t.regex(said, /LW1404: `pay` would run without its lock\. Lockweave's plugin never received this file/);
+  const { code, output } = await built("tsup", project);
+  t.is(code, 1, output);
+  t.regex(output, /LW1404: `pay` would run without its lock\. Lockweave's plugin never received this file/);
 });

@@ -11,7 +11,7 @@ import ofRollup = require("../../../transformer/hosts/bundlers/rollup");
 import { tagsLostFrom } from "../../../transformer/hosts/bundlers/lost-tags";
 import { makeProject, type Project } from "../project";
 
-// Other plugins that load a tagged file before ours: the build holds the locks, or fails. It is never silent.
+// Other plugins that load a tagged file before Lockweave. The build either contains the locks or fails.
 
 const FILES = {
   "src/main.ts": `import { pay } from "./pay.js";\nexport { pay };\n`,
@@ -25,24 +25,24 @@ export async function pay(id: string): Promise<string> {
 
 const viaEsbuild = viaEsbuildPlugin({ target: "es2022" });
 
-/** What other plugins make of a file: JavaScript with its comments, or without. */
-type Kind = "keeps comments" | "takes comments away";
+/** Whether the JavaScript that the other plugin returns has its comments. */
+type Kind = "keeps comments" | "removes comments";
 
 function compiled(text: string, kind: Kind): string {
-  const compilerOptions = { module: ModuleKind.ESNext, removeComments: kind === "takes comments away" };
+  const compilerOptions = { module: ModuleKind.ESNext, removeComments: kind === "removes comments" };
   return transpileModule(text, { compilerOptions }).outputText;
 }
 
-type Order = "before ours" | "behind ours";
+type Order = "before Lockweave" | "after Lockweave";
 
-const KINDS: readonly Kind[] = ["keeps comments", "takes comments away"];
-const ORDERS: readonly Order[] = ["before ours", "behind ours"];
+const KINDS: readonly Kind[] = ["keeps comments", "removes comments"];
+const ORDERS: readonly Order[] = ["before Lockweave", "after Lockweave"];
 
 function ordered<Other, Ours>(order: Order, other: Other, ours: Ours): (Other | Ours)[] {
-  return order === "before ours" ? [other, ours] : [ours, other];
+  return order === "before Lockweave" ? [other, ours] : [ours, other];
 }
 
-/** Each builds `src/main.ts`, and returns the code. */
+/** Functions that build `src/main.ts` and return the code. */
 const HOSTS: Readonly<Record<string, (project: Project, kind: Kind, order: Order) => Promise<string>>> = {
   async rollup(project, kind, order) {
     const bundle = await rollup({
@@ -123,7 +123,7 @@ function loadingInEsbuild(kind: Kind, namespace = "file"): esbuild.Plugin {
   };
 }
 
-/** Whether the build was one with locks, or told where they would be missing. */
+/** Returns whether the build contains the lock, lacks it, or fails with the error for the lost tag. */
 async function outcomeOf(build: Promise<string>): Promise<string> {
   return await build.then(
     (code) => (/lockweave\.acquire\(/.test(code) ? "locked" : "UNLOCKED"),
@@ -140,7 +140,7 @@ for (const [host, build] of Object.entries(HOSTS)) {
       test(`${host}: a plugin ${order} that loads a file and ${kind} leaves no function unlocked`, async (t) => {
         const outcome = await outcomeOf(build(await makeProject(FILES), kind, order));
         // esbuild asks only the first plugin. The other hosts ask each plugin, in any order.
-        const isSeen = host === "esbuild" ? order === "behind ours" : kind === "keeps comments";
+        const isSeen = host === "esbuild" ? order === "after Lockweave" : kind === "keeps comments";
         t.is(outcome, isSeen ? "locked" : "error");
       });
     }
@@ -165,8 +165,8 @@ test("esbuild: a file in another plugin's namespace is an error", async (t) => {
     await t.throwsAsync(esbuilt({ plugins }), { message: /src\/pay\.ts:2:4: ERROR: .*LW1404: `pay` / });
 });
 
-test("esbuild: the error comes whether files are written or not, and minified or not", async (t) => {
-  const plugins = [loadingInEsbuild("takes comments away"), ofEsbuild()];
+test("esbuild: reports the error whether the build writes files, minifies, or bundles or not", async (t) => {
+  const plugins = [loadingInEsbuild("removes comments"), ofEsbuild()];
   const ways: readonly esbuild.BuildOptions[] = [
     { write: true, outdir: "dist" },
     { write: true, outfile: "dist/main.js", metafile: false, minify: true },
@@ -178,7 +178,7 @@ test("esbuild: the error comes whether files are written or not, and minified or
   await t.throwsAsync(unbundled, { message: /LW1404: `pay` / });
 });
 
-test("esbuild: a text that only borrows the name of a tagged file needs no lock", async (t) => {
+test("esbuild: contents from stdin that only have the name of a tagged file need no lock", async (t) => {
   const { outputFiles = [] } = await esbuilt({
     stdin: { contents: "console.log(1);", sourcefile: "src/pay.ts", resolveDir: "src" },
     entryPoints: [],
@@ -188,7 +188,7 @@ test("esbuild: a text that only borrows the name of a tagged file needs no lock"
 });
 
 test("esbuild: a tagged file that leaves no code in the output needs no lock", async (t) => {
-  const plugins = [loadingInEsbuild("takes comments away"), ofEsbuild()];
+  const plugins = [loadingInEsbuild("removes comments"), ofEsbuild()];
   const files = {
     "src/main.ts": `import { pay } from "./pay.js";\nexport const a = 1;\n`,
     "src/pay.ts": FILES["src/pay.ts"].replace(/^import.*\n/, ""),
@@ -216,13 +216,13 @@ test("esbuild: locks in the output prove that another plugin wove the file", asy
   }
 });
 
-test("esbuild: each rebuild reports it again, until the tag is gone", async (t) => {
+test("esbuild: each rebuild reports the error again until the tag is removed", async (t) => {
   const project = await makeProject(FILES);
   const context = await esbuild.context({
     ...ESBUILD,
     entryPoints: [project.path("src/main.ts")],
     absWorkingDir: project.dir,
-    plugins: [loadingInEsbuild("takes comments away"), ofEsbuild()],
+    plugins: [loadingInEsbuild("removes comments"), ofEsbuild()],
   });
   try {
     for (const _ of ["first", "second"]) await t.throwsAsync(context.rebuild(), { message: /LW1404/ });
@@ -233,7 +233,7 @@ test("esbuild: each rebuild reports it again, until the tag is gone", async (t) 
   }
 });
 
-test("Rollup: a plugin that loads a file under an id of its own is an error", async (t) => {
+test("Rollup: a plugin that loads a tagged file under its own id is an error", async (t) => {
   const project = await makeProject(FILES);
   const built = (kind: Kind): Promise<unknown> =>
     rollup({
@@ -253,11 +253,11 @@ test("Rollup: a plugin that loads a file under an id of its own is an error", as
   for (const kind of KINDS) await t.throwsAsync(built(kind), { message: /LW1404: `pay` / });
 });
 
-test("Rollup: what a plugin puts beside a file, under an id with its path, needs no lock", async (t) => {
+test("Rollup: a plugin's proxy module whose id contains the path of a tagged file needs no lock", async (t) => {
   const project = await makeProject(FILES);
   const path = project.path("src/pay.ts");
-  const beside = {
-    name: "beside",
+  const proxy = {
+    name: "proxy",
     resolveId: (id: string) => (id === "./pay.js" ? `\0${path}?proxy` : undefined),
     load: (id: string) =>
       id.startsWith("\0")
@@ -266,14 +266,14 @@ test("Rollup: what a plugin puts beside a file, under an id with its path, needs
   };
   const bundle = await rollup({
     input: project.path("src/main.ts"),
-    plugins: [beside, ofRollup(), viaEsbuild],
+    plugins: [proxy, ofRollup(), viaEsbuild],
     external: ["@redis/client", /^lockweave/],
     logLevel: "silent",
   });
   t.regex((await bundle.generate({ format: "es" })).output[0].code, /lockweave\.acquire\(/);
 });
 
-test("Rollup: modules from the cache of a build without the plugin are an error", async (t) => {
+test("Rollup: cached modules of a build without the plugin are an error", async (t) => {
   const project = await makeProject(FILES);
   const input = {
     input: project.path("src/main.ts"),
@@ -289,10 +289,10 @@ test("Rollup: modules from the cache of a build without the plugin are an error"
   await t.throwsAsync(rollup({ ...input, plugins, cache: cache ?? false }), { message: /LW1404: `pay` / });
 });
 
-test("Rollup: a module from the cache whose tag is new is an error, if another plugin removes the comments", async (t) => {
+test("Rollup: a cached module with a new tag is an error if another plugin removes the comments", async (t) => {
   const project = await makeProject(FILES);
   const text = FILES["src/pay.ts"];
-  const plugins = [loading(project, "takes comments away"), ofRollup()];
+  const plugins = [loading(project, "removes comments"), ofRollup()];
   const built = (cache: RollupOptions["cache"]): ReturnType<typeof rollup> =>
     rollup({
       input: project.path("src/main.ts"),
@@ -307,7 +307,7 @@ test("Rollup: a module from the cache whose tag is new is an error, if another p
   await t.throwsAsync(built(cache), { message: /src\/pay\.ts\(2,5\): error LW1404: `pay` / });
 });
 
-test("Rollup: a woven module from the cache needs no second weave", async (t) => {
+test("Rollup: a cached woven module keeps its lock in the next build", async (t) => {
   const project = await makeProject(FILES);
   const plugins = [loading(project, "keeps comments"), ofRollup(), viaEsbuild];
   const input = { input: project.path("src/main.ts"), external: ["@redis/client", /^lockweave/], plugins };
@@ -316,7 +316,7 @@ test("Rollup: a woven module from the cache needs no second weave", async (t) =>
   t.regex((await again.generate({ format: "es" })).output[0].code, /lockweave\.acquire\(/);
 });
 
-test("Vite: a server in development refuses a file under an id of another plugin, and closes without an error", async (t) => {
+test("Vite: a development server rejects a file under another plugin's id, and closes without an error", async (t) => {
   const project = await makeProject(FILES);
   const id = `\0other:${project.path("src/pay.ts")}`;
   const server = await createServer({
@@ -343,7 +343,7 @@ test("Vite: a server in development refuses a file under an id of another plugin
   }
 });
 
-/** Each builds `src/main.ts` with our plugin before the others, and leaves links in paths if it is told to. */
+/** Functions that build `src/main.ts` with Lockweave's plugin first, with or without resolving links. */
 const BUILDS = {
   async Rollup(project: Project, other: OtherPlugin, preserveSymlinks: boolean) {
     const bundle = await rollup({
@@ -396,7 +396,7 @@ interface OtherPlugin {
 const VIRTUAL = `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return id; }\n`;
 
 for (const [host, build] of Object.entries(BUILDS)) {
-  test(`${host}: a tag in a module that another plugin makes up is woven, or an error`, async (t) => {
+  test(`${host}: a tag in another plugin's virtual module is woven, or an error`, async (t) => {
     const project = await makeProject({ "src/main.ts": `export { pay } from "virtual:pay";\n` });
     const built = (id: string, code = VIRTUAL): Promise<string> =>
       build(
@@ -443,7 +443,7 @@ async function withLinkedPackage(): Promise<Project> {
   return project;
 }
 
-test("Rollup: a linked package that a plugin finds by the path of its link is an error that names the cure", async (t) => {
+test("Rollup: a linked package that a plugin resolves to its link is an error that names the fix", async (t) => {
   const project = await withLinkedPackage();
   const resolving = {
     name: "other",
@@ -470,7 +470,7 @@ test("esbuild: a linked package is woven, also under the path of its link", asyn
   }
 });
 
-// What compilers make of the functions of a file, and what others put in its place.
+// Compiled or replaced contents of a tagged file.
 for (const [title, tagged, code, isLost] of [
   [
     "a minified function counts under its export",
@@ -509,13 +509,13 @@ for (const [title, tagged, code, isLost] of [
     true,
   ],
   [
-    "a reference to a server's function is no such function",
+    "a reference to a server function does not count as the function",
     "export async function pay() {}",
     "const pay = reference('pay'); const all = [() => 1]; export { pay };",
     false,
   ],
 ] as const) {
-  test(`Tags in a text in the place of the file: ${title}`, async (t) => {
+  test(`tags lost from replaced contents: ${title}`, async (t) => {
     const tag = "/** @redisLock businessFlag=pay */";
     const source = tagged.includes("@") ? tagged.replaceAll("@", tag) : `${tag}\n${tagged}`;
     const project = await makeProject({ "src/pay.ts": source });

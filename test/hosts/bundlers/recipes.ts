@@ -5,13 +5,13 @@ import { PACKAGE } from "../project";
 const page = (name: string): string => readFileSync(join(PACKAGE, "docs", name), "utf8");
 const PAGE = page("hosts.md");
 
-/** A configuration that users are shown. */
+/** A configuration from the documentation. */
 export interface Recipe {
   readonly file: string;
   readonly text: string;
 }
 
-/** What docs/hosts.md says under a heading: the file that its code names in the first line. */
+/** Returns the configuration under a heading of docs/hosts.md. The first line of its code names the file. */
 export function recipe(heading: string): Recipe {
   const [, section = ""] = PAGE.split(`\n## ${heading}\n`);
   const [, file = "", text = ""] =
@@ -32,7 +32,7 @@ export function codeUnder(heading: string, file: string, from = "hosts.md"): str
   return code;
 }
 
-/** The same without the weave. */
+/** Returns the configuration without Lockweave's plugin. */
 export function unwoven({ file, text }: Recipe): Recipe {
   const without = text.replace("lockweave()", "");
   if (without === text) throw new Error(`${file} has no lockweave()`);

@@ -37,7 +37,7 @@ for (const id of [
   "C:\\app\\node_modules\\pay\\pay.js",
   "\0virtual:pay.ts",
 ]) {
-  test(`${JSON.stringify(id)} is left alone`, (t) => {
+  test(`${JSON.stringify(id)} is not parsed`, (t) => {
     t.is(sourceFileOf(id), undefined);
   });
 }

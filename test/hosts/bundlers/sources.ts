@@ -24,7 +24,7 @@ export class OrderService {
 }
 `;
 
-/** With a tag that is likely to be a mistake. */
+/** A file whose tag has a suspicious lock time. */
 export const RECEIPT = `/** @redisLock businessFlag=receipt keyName=orderNo lockTime=5000 */
 export async function receipt(orderNo: string): Promise<string> {
   await Promise.resolve();
@@ -52,13 +52,13 @@ export const SOURCES: Files = {
   "src/main.ts": MAIN,
   "src/order.ts": ORDER,
   "src/receipt.ts": RECEIPT,
-  // Under names that each bundler finds without being told how.
+  // With extensions that each bundler resolves without configuration.
   ...Object.fromEntries(
     Object.entries(exampleFiles("ts", "js")).map(([file, text]) => [`src/${file}`, text]),
   ),
 };
 
-/** Three mistakes. */
+/** A file with three mistakes in its tags. */
 export const WRONG = `export class OrderService {
   /** @redisLock businessFlag=payOrder keyNmae=orderNo */
   async pay(orderNo: string): Promise<string> {
@@ -72,21 +72,21 @@ export const WRONG = `export class OrderService {
 }
 `;
 
-/** What is said of each, and at which words. */
+/** The message for each mistake, by the text at which it is reported. */
 export const MISTAKES: Readonly<Record<string, string>> = {
   keyNmae: "LW1002: There is no attribute `keyNmae`. Did you mean `keyName`?",
   orderNO: "LW1202: The function has no parameter `orderNO`. Did you mean `orderNo`?",
   soon: "LW1104: Expected `lockTime` to be",
 };
 
-/** Where the words stand for the first time. */
+/** Returns the position of the first occurrence. */
 export function placeIn(text: string, words: string): Place {
   const lines = (text.split(words)[0] ?? "").split("\n");
   return { line: lines.length, column: (lines.at(-1) ?? "").length + 1 };
 }
 
-/** What a host says that writes mistakes as compilers do, where `src/order.ts` is {@link WRONG}. */
-export const TOLD_OF_WRONG: readonly string[] = Object.entries(MISTAKES).map(([word, message]) => {
+/** The errors for {@link WRONG} in `src/order.ts`, as hosts print them that use the format of compilers. */
+export const ERRORS_IN_WRONG: readonly string[] = Object.entries(MISTAKES).map(([word, message]) => {
   const { line, column } = placeIn(WRONG, word);
   return `src/order.ts(${line},${column}): error ${message}`;
 });

@@ -3,10 +3,10 @@ import { recipe } from "./recipes";
 import { ORDER, placeIn, SOURCES } from "./sources";
 import { inMatrix } from "../../support/suites";
 
-// Too heavy for every run of the tests.
+// It runs only in the matrix, since it is too heavy for every test run.
 
 inMatrix(
-  "ts-loader that checks types checks the key, and tells the line of the tag's function",
+  "ts-loader with type checking checks the key and reports the line of the tagged function",
   async (t) => {
     const webpack = bundlerNamed("webpack");
     const { file, text } = recipe("webpack");

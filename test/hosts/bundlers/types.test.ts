@@ -27,7 +27,7 @@ export const other: number = lockweave();
   ]),
 );
 
-inMatrix("each plugin is one to the types of its host", async (t) => {
+inMatrix("each plugin has the plugin type of its host", async (t) => {
   t.timeout(300_000);
   const packages = BUNDLERS.filter(({ name }) => name.toLowerCase() in TYPES).flatMap(
     (bundler) => bundler.packages,

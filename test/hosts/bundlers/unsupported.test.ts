@@ -5,8 +5,8 @@ import type { Files, Finished } from "../project";
 import { bundle, bundlerNamed, projectOf, TESTED } from "./bundlers";
 import { placeIn } from "./sources";
 
-// Builds for places where Lockweave cannot run. The plugin reports code that would run there, and nothing else: what
-// frameworks build for a browser often has locked functions in its sources, but not in its output.
+// Builds for environments where Lockweave cannot run. The plugin must report only code that would run there. Browser
+// builds of frameworks often have locked functions in their sources, but not in their output.
 
 const PAY = `export const format = (price: number): string => price.toFixed(2);
 
@@ -26,7 +26,7 @@ const CALLS_ITS_NEIGHBOUR: Files = {
   "src/pay.ts": PAY,
   "src/main.ts": `import { format } from "./pay.js";\nconsole.log(format(2));\n`,
 };
-/** As `register()` of Next.js does, which runs in Node only. */
+/** A guarded import, as in `register()` of Next.js, which runs only in Node. */
 const IMPORTS_PERHAPS: Files = {
   "src/register.ts": `export async function register(): Promise<void> {
   if ("never" in globalThis) await import("lockweave").then(({ withLock }) => console.log(withLock));
@@ -36,15 +36,15 @@ const IMPORTS_PERHAPS: Files = {
 
 interface Build {
   readonly bundler: string;
-  /** If there are several for one place. */
+  /** Distinguishes several builds for one environment. */
   readonly how?: string;
   readonly place: Unsupported;
   readonly file: string;
   readonly config: string;
   readonly inMatrix?: boolean;
-  /** What is not installed here. */
+  /** Packages that are not installed in the repository. */
   readonly packages?: readonly string[];
-  /** Whether the output has only what is used. */
+  /** Whether the bundler removes unused code. */
   readonly shakes?: boolean;
 }
 
@@ -152,29 +152,29 @@ for (const build of TESTED_BUILDS) {
 
   test(`${title}: a locked function in the output is an error at its tag`, async (t) => {
     const { code, stdout, stderr } = await built(build, CALLS_IT);
-    const said = stdout + stderr;
-    t.not(code, 0, said);
+    const output = stdout + stderr;
+    t.not(code, 0, output);
     t.true(
-      said.includes(`LW1409: \`pay\` is in a build that runs ${where}. Lockweave cannot run there.`),
-      said,
+      output.includes(`LW1409: \`pay\` is in a build that runs ${where}. Lockweave cannot run there.`),
+      output,
     );
-    t.true(said.includes(`Fix: ${fix}.`), said);
-    t.true(said.includes(placeOf("src/pay.ts", PAY, "@redisLock")), said);
+    t.true(output.includes(`Fix: ${fix}.`), output);
+    t.true(output.includes(placeOf("src/pay.ts", PAY, "@redisLock")), output);
   });
 
   if (place === "browser" && how === undefined)
-    test(`${title}: an import by hand is an error at its words`, async (t) => {
+    test(`${title}: an import of lockweave in the output is an error at the import`, async (t) => {
       const { code, stdout, stderr } = await built(build, IMPORTS_BY_HAND);
-      const said = stdout + stderr;
-      t.not(code, 0, said);
-      t.true(said.includes(`LW1409: \`lockweave\` is in a build that runs ${where}.`), said);
+      const output = stdout + stderr;
+      t.not(code, 0, output);
+      t.true(output.includes(`LW1409: \`lockweave\` is in a build that runs ${where}.`), output);
       t.true(
-        said.includes(placeOf("src/main.ts", String(IMPORTS_BY_HAND["src/main.ts"]), '"lockweave"')),
-        said,
+        output.includes(placeOf("src/main.ts", String(IMPORTS_BY_HAND["src/main.ts"]), '"lockweave"')),
+        output,
       );
     });
 
-  test(`${title}: what is not in the output, or may never run, is no error`, async (t) => {
+  test(`${title}: code that is not in the output or may never run is no error`, async (t) => {
     const imports = `import { register } from "./register.js";\nregister();\n`;
     const neighbour = shakes ? CALLS_ITS_NEIGHBOUR : {};
     const { code, stdout, stderr } = await built(build, {

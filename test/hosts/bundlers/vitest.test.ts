@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { projectOf, type Bundler } from "./bundlers";
-import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, storyOf } from "../examples";
+import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, expectedLinesOf } from "../examples";
 import { installed } from "../installed";
 import { PACKAGE, type Files, type Project } from "../project";
 import { INPUTS, WOVEN } from "./fixtures";
@@ -9,7 +9,7 @@ import { recipe, unwoven } from "./recipes";
 import { MISTAKES, ORDER, placeIn, RECEIPT, WRONG } from "./sources";
 import { inMatrix } from "../../support/suites";
 
-// Too heavy for every run of the tests.
+// They run only in the matrix, since they are too heavy for every test run.
 
 const VITEST: Pick<Bundler, "name" | "packages"> = {
   name: "Vitest",
@@ -37,7 +37,7 @@ test("a body that throws", () => new OrderService().pay("none"));
 interface Run {
   readonly project: Project;
   readonly code: number | null;
-  readonly said: string;
+  readonly output: string;
 }
 
 async function vitest(order: string, spec: string, config = recipe("Vitest")): Promise<Run> {
@@ -52,7 +52,7 @@ async function runVitest(files: Files, { file, text } = recipe("Vitest")): Promi
   await project.write({ [file]: text });
   const node = join(await installed(["node@24"]), "node/bin/node"); // Vitest 5 does not run on Node 20.
   const run = await project.runWith(node, "node_modules/vitest/vitest.mjs", "run", "--no-color");
-  return { project, code: run.code, said: run.stdout + run.stderr };
+  return { project, code: run.code, output: run.stdout + run.stderr };
 }
 
 const REQUIRES = `import { createRequire } from "node:module";
@@ -62,7 +62,7 @@ test("is woven", () => assertWoven(createRequire(import.meta.url)("./pay.cjs").p
 `;
 
 inMatrix(
-  "Vitest: CommonJS that a test requires is woven if the workers have the hook, as docs/hosts.md says",
+  "Vitest: CommonJS that a test requires is woven if workers have the hook from docs/hosts.md",
   async (t) => {
     const files = {
       "src/pay.cjs": `/** @redisLock businessFlag=pay */\nexports.pay = async () => 1;\n`,
@@ -73,23 +73,20 @@ inMatrix(
     const [option = ""] = /^ {2}test: \{ execArgv: .*$/m.exec(page) ?? [];
     t.not((await runVitest(files)).code, 0);
     const hooked = { file, text: text.replace("plugins: [lockweave()],", `$&\n${option}`) };
-    const { code, said } = await runVitest(files, hooked);
-    t.is(code, 0, said);
+    const { code, output } = await runVitest(files, hooked);
+    t.is(code, 0, output);
   },
 );
 
-inMatrix(
-  "Vitest: tests run under locks, and an error is shown at the line and column of the source",
-  async (t) => {
-    t.like(await vitest(ORDER, SPEC), { code: 0 });
-    const { code, said } = await vitest(ORDER, SPEC + THROWING);
-    t.is(code, 1);
-    const { line, column } = placeIn(ORDER, "new RangeError");
-    t.true(said.includes(`src/order.ts:${line}:${column}`), said);
-  },
-);
+inMatrix("Vitest: tests run under locks, and errors have their line and column in the source", async (t) => {
+  t.like(await vitest(ORDER, SPEC), { code: 0 });
+  const { code, output } = await vitest(ORDER, SPEC + THROWING);
+  t.is(code, 1);
+  const { line, column } = placeIn(ORDER, "new RangeError");
+  t.true(output.includes(`src/order.ts:${line}:${column}`), output);
+});
 
-inMatrix("Vitest: the unit test of the page about hosts passes", async (t) => {
+inMatrix("Vitest: the unit test in docs/hosts.md passes", async (t) => {
   const page = await readFile(join(PACKAGE, "docs/hosts.md"), "utf8");
   const [, unitTest = ""] = /^```ts\n(\/\/ src\/orders\.test\.ts\n.*?)^```/ms.exec(page) ?? [];
   const orders = `export class Orders {
@@ -97,27 +94,27 @@ inMatrix("Vitest: the unit test of the page about hosts passes", async (t) => {
   async pay(order: { readonly no: string }): Promise<string> { return order.no; }
 }
 `;
-  const { code, said } = await runVitest({ "src/orders.ts": orders, "src/orders.test.ts": unitTest });
-  t.is(code, 0, said);
-  t.regex(said, /2 passed/);
+  const { code, output } = await runVitest({ "src/orders.ts": orders, "src/orders.test.ts": unitTest });
+  t.is(code, 0, output);
+  t.regex(output, /2 passed/);
 });
 
-inMatrix("Vitest: each wrong tag of a file fails its tests, at its words", async (t) => {
-  const { code, said } = await vitest(WRONG, SPEC);
+inMatrix("Vitest: each wrong tag in a file fails its tests with an error at its position", async (t) => {
+  const { code, output } = await vitest(WRONG, SPEC);
   t.is(code, 1);
   for (const [word, message] of Object.entries(MISTAKES)) {
     const { line, column } = placeIn(WRONG, word);
-    t.true(said.includes(`src/order.ts(${line},${column}): error ${message}`), said);
+    t.true(output.includes(`src/order.ts(${line},${column}): error ${message}`), output);
   }
 });
 
 inMatrix("Vitest: tests without the plugin do not run", async (t) => {
-  const { code, said } = await vitest(ORDER, SPEC, unwoven(recipe("Vitest")));
+  const { code, output } = await vitest(ORDER, SPEC, unwoven(recipe("Vitest")));
   t.is(code, 1);
-  t.regex(said, /This build was not woven/);
+  t.regex(output, /This build was not woven/);
 });
 
-inMatrix("Vitest: a project that does not inherit the plugin fails where it calls testLocks()", async (t) => {
+inMatrix("Vitest: a project that does not inherit the plugin fails at testLocks()", async (t) => {
   const { file, text } = recipe("Vitest");
   const projects = ["bare", "woven"].map((name) => {
     const isExtended = name === "woven";
@@ -129,23 +126,23 @@ import { test } from "vitest";
 testLocks();
 test("runs", () => {});
 `;
-  const { code, said } = await runVitest({ "src/a.test.ts": spec }, { file, text: config });
+  const { code, output } = await runVitest({ "src/a.test.ts": spec }, { file, text: config });
   t.is(code, 1);
-  t.regex(said, /FAIL +\|bare\| src\/a\.test\.ts.*\n+LockNotWovenError: The file that calls testLocks\(\)/);
-  t.regex(said, /✓ \|woven\| src\/a\.test\.ts/);
+  t.regex(output, /FAIL +\|bare\| src\/a\.test\.ts.*\n+LockNotWovenError: The file that calls testLocks\(\)/);
+  t.regex(output, /✓ \|woven\| src\/a\.test\.ts/);
 });
 
-inMatrix("Vitest: both examples do what they do when tspc has compiled them", async (t) => {
+inMatrix("Vitest: both examples behave as when compiled by tspc", async (t) => {
   t.timeout(300_000);
   const tests = EXAMPLES.map((example) => [`${example}.test.ts`, exampleTest(example, "vitest")] as const);
-  const { project, code, said } = await runVitest({ ...EXAMPLE_SCRIPTS, ...Object.fromEntries(tests) });
-  t.is(code, 0, said);
+  const { project, code, output } = await runVitest({ ...EXAMPLE_SCRIPTS, ...Object.fromEntries(tests) });
+  t.is(code, 0, output);
   for (const example of EXAMPLES) {
-    t.deepEqual(linesOf(await project.read(`${example}.txt`)), await storyOf(example));
+    t.deepEqual(linesOf(await project.read(`${example}.txt`)), await expectedLinesOf(example));
   }
 });
 
-/** Comes behind Lockweave, writes down what it gets, and hands on nothing. */
+/** A plugin after Lockweave that records its input and returns an empty module. */
 const SEE = `{
     name: "see",
     enforce: "pre",
@@ -158,11 +155,11 @@ const SEE = `{
     },
   }`;
 
-inMatrix("Vitest: the text of every fixture is that which the weave makes", async (t) => {
+inMatrix("Vitest: weaves every fixture to the text that weave() returns", async (t) => {
   t.timeout(300_000);
   const { file, text } = recipe("Vitest");
   const imports = Object.keys(INPUTS).map((path) => `import "./${path.replace("src/", "")}";`);
-  const { project, code, said } = await runVitest(
+  const { project, code, output } = await runVitest(
     {
       ...INPUTS,
       "src/all.test.ts": `import { test } from "vitest";\n${imports.join("\n")}\ntest("all", () => {});\n`,
@@ -174,6 +171,6 @@ import { relative } from "node:path";
 ${text.replace("plugins: [lockweave()]", `plugins: [lockweave(), ${SEE}]`)}`,
     },
   );
-  t.is(code, 0, said);
+  t.is(code, 0, output);
   for (const [path, woven] of Object.entries(WOVEN)) t.is(await project.read(`seen/${path}`), woven, path);
 });

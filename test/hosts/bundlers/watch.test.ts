@@ -2,7 +2,7 @@ import test from "ava";
 import { bundlerNamed, projectOf } from "./bundlers";
 import { isMatrix } from "../../support/suites";
 
-/** What a developer writes, one after another. */
+/** The edits of a developer, in order. */
 const VERSIONS = [
   ["a first version", "keyName=first"],
   ["a wrong one", "keyName=frist"],
@@ -15,7 +15,7 @@ export async function pay(first: string, second: string) {
 }
 `;
 
-/** Each calls `saw` with what it has built, or with the error, and goes on when the file has changed. */
+/** Scripts that call `saw` with each build or its error, and build again when the file changes. */
 const LIGHT: Readonly<Record<string, string>> = {
   esbuild: `
 import { context } from "esbuild";
@@ -81,7 +81,7 @@ await new Promise((resolve) => watching.close(resolve));`,
 };
 
 for (const [name, script] of Object.entries(isMatrix ? HEAVY : LIGHT)) {
-  test(`${name}: a changed file is woven anew, and a wrong tag is an error until it is mended`, async (t) => {
+  test(`${name}: a changed file is woven again, and a wrong tag is an error until it is fixed`, async (t) => {
     const project = await projectOf(bundlerNamed(name), {
       "src/pay.ts": text(VERSIONS[0][1]),
       "versions.json": JSON.stringify(VERSIONS.map(([, words]) => text(words))),
@@ -90,7 +90,7 @@ const [, ...later] = JSON.parse(fs.readFileSync("versions.json", "utf8"));
 const all = [];
 let end;
 const over = new Promise((resolve) => (end = resolve));
-// Who begins to look only after a build misses what was written meanwhile: so it is saved again, as people do.
+// A bundler that starts to watch only after a build misses earlier changes, so the file is touched repeatedly.
 const saving = setInterval(() => fs.utimesSync("src/pay.ts", new Date(), new Date()), 50);
 function saw(built) {
   if (all.at(-1) === built) return;

@@ -12,7 +12,7 @@ const PACKAGES = [
   "typescript@6.0.3",
 ];
 
-/** Installs Jest, and all that its transformers need. Returns the path of `node_modules`. */
+/** Installs Jest and the packages of its transformers. Returns the path of `node_modules`. */
 export function installedJest(): Promise<string> {
   return installed(PACKAGES, "jest-30");
 }

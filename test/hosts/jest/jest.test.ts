@@ -10,7 +10,7 @@ const ORDERS = `export class Orders {
 }
 `;
 
-/** One of Jest's transformers, with a map beside the code or inside it. */
+/** A Jest transformer that returns its source map next to the code or inside it. */
 const INNER = `const ts = require("typescript");
 exports.createTransformer = (config) => ({
   getCacheKey: (text) => JSON.stringify(config) + text,
@@ -18,7 +18,7 @@ exports.createTransformer = (config) => ({
     const { inlineSourceMap, sourceMap = false } = config ?? {};
     const compilerOptions = { module: "commonjs", target: "es2022", inlineSourceMap, sourceMap: sourceMap !== false };
     const { outputText, sourceMapText } = ts.transpileModule(text, { fileName: path, compilerOptions });
-    if (instrument) throw new Error("the inserted code would be counted");
+    if (instrument) throw new Error("coverage would count the inserted code");
     return { code: outputText, map: config?.sourceMap === "object" ? JSON.parse(sourceMapText) : sourceMapText };
   },
 });
@@ -41,7 +41,7 @@ for (const [what, config] of [
   ["as an object", { sourceMap: "object" }],
   ["in the code", { inlineSourceMap: true }],
 ] as const) {
-  test(`the locks are in what another transformer compiles, and its map, ${what}, leads to the file on disk`, async (t) => {
+  test(`another transformer compiles the woven code, and its source map ${what} leads to the file on disk`, async (t) => {
     const { given, path } = await withInner();
     const transformer = createTransformer({ transformer: ["./inner", config] });
     const made = transformer.process?.(ORDERS, path, given);
@@ -61,20 +61,20 @@ for (const [what, config] of [
   });
 }
 
-test("what is covered is counted by Jest, in what leads to the files on disk", async (t) => {
+test("leaves the instrumentation for coverage to Jest", async (t) => {
   const { given, path } = await withInner();
   const transformer = createTransformer({ transformer: "./inner" });
   t.false(transformer.canInstrument);
   t.notThrows(() => transformer.process?.(ORDERS, path, given));
 });
 
-test("a file without tags is compiled as it is", async (t) => {
+test("a file without tags is compiled unchanged", async (t) => {
   const { given, path } = await withInner();
   const made = createTransformer({ transformer: "./inner" }).process?.("export const a = 1;", path, given);
   t.true(made?.code.endsWith("exports.a = 1;\n"));
 });
 
-test("all errors of a file are told, in the compiler's words", async (t) => {
+test("reports all errors of a file in the compiler's format", async (t) => {
   const { given } = await withInner();
   const wrong = ORDERS.replace("keyName=orderNo", "keyName=orderNO lockTim=1s");
   const transformer = createTransformer({ transformer: "./inner" });
@@ -87,27 +87,30 @@ src/orders.ts(2,43): error LW1202: The function has no parameter \`orderNO\`. Di
   t.throws(() => transformer.process?.(oneError, path, given), { message: message.replace(/^.*\n/, "") });
 });
 
-test.serial("whatever shapes the code makes the cache stale", async (t) => {
-  const { given, path } = await withInner();
-  const keyOf = (options: JestOptions, text = ORDERS): string | undefined =>
-    createTransformer({ transformer: "./inner", ...options }).getCacheKey?.(text, path, given);
-  const usual = keyOf({});
-  t.is(keyOf({}), usual);
-  t.is(await createTransformer({ transformer: "./inner" }).getCacheKeyAsync?.(ORDERS, path, given), usual);
-  const others = [
-    keyOf({ transformer: ["./inner", { a: 1 }] }),
-    keyOf({ defaults: { lockTime: "20s" } }),
-    keyOf({}, `${ORDERS} `),
-  ];
-  const manifest = require(join(PACKAGE, "package.json")) as { version: string };
-  const { version } = manifest;
-  manifest.version = `${version}-next`;
-  others.push(keyOf({}));
-  manifest.version = version;
-  t.is(new Set([usual, ...others]).size, 5);
-});
+test.serial(
+  "the cache key depends on the transformer, the defaults, the text, and the version",
+  async (t) => {
+    const { given, path } = await withInner();
+    const keyOf = (options: JestOptions, text = ORDERS): string | undefined =>
+      createTransformer({ transformer: "./inner", ...options }).getCacheKey?.(text, path, given);
+    const usual = keyOf({});
+    t.is(keyOf({}), usual);
+    t.is(await createTransformer({ transformer: "./inner" }).getCacheKeyAsync?.(ORDERS, path, given), usual);
+    const others = [
+      keyOf({ transformer: ["./inner", { a: 1 }] }),
+      keyOf({ defaults: { lockTime: "20s" } }),
+      keyOf({}, `${ORDERS} `),
+    ];
+    const manifest = require(join(PACKAGE, "package.json")) as { version: string };
+    const { version } = manifest;
+    manifest.version = `${version}-next`;
+    others.push(keyOf({}));
+    manifest.version = version;
+    t.is(new Set([usual, ...others]).size, 5);
+  },
+);
 
-test("an option that does not exist is refused", async (t) => {
+test("an unknown option is an error", async (t) => {
   const { given, path } = await withInner();
   const transformer = createTransformer({ transformer: "./inner", default: {} } as JestOptions);
   t.throws(() => transformer.process?.(ORDERS, path, given), {

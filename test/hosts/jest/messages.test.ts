@@ -16,21 +16,21 @@ async function givenWith(
   return { config: { rootDir: project.dir }, configString: "", instrument: false };
 }
 
-test.serial("what is likely to be a mistake is told on the error stream, and the test runs", async (t) => {
+test.serial("a suspicious tag is a warning on stderr, and the file is still compiled", async (t) => {
   const given = await givenWith("exports.process = (code) => ({ code });");
   const { write } = process.stderr;
-  const told: string[] = [];
-  process.stderr.write = (text: string | Uint8Array): boolean => told.push(String(text)) > 0;
+  const written: string[] = [];
+  process.stderr.write = (text: string | Uint8Array): boolean => written.push(String(text)) > 0;
   try {
     const made = createTransformer({ transformer: "./inner" }).process?.(PAY, path, given);
     t.regex(made?.code ?? "", /lockweave\.acquire\(/);
   } finally {
     process.stderr.write = write;
   }
-  t.regex(told.join(""), /^src\/pay\.ts\(1,42\): warning LW\d{4}: .*lockTime.*\n$/);
+  t.regex(written.join(""), /^src\/pay\.ts\(1,42\): warning LW\d{4}: .*lockTime.*\n$/);
 });
 
-test("a transformer that compiles only what is imported is named where something is required", async (t) => {
+test("requiring a file is an error that names a transformer with only an async process", async (t) => {
   const given = await givenWith("exports.processAsync = async (code) => ({ code });");
   const transformer = createTransformer({ transformer: "./inner" });
   t.throws(() => transformer.process?.(PAY.replace(" lockTime=30000", ""), path, given), {
@@ -38,7 +38,7 @@ test("a transformer that compiles only what is imported is named where something
   });
 });
 
-test("without a word about what compiles, that is Jest's own choice", async (t) => {
+test("uses Jest's default transformer if none is configured", async (t) => {
   const project = await makeProject({
     "package.json": "{}",
     "node_modules/babel-jest/index.js": "exports.process = (code) => ({ code: `${code}// By Babel.` });",

@@ -1,12 +1,12 @@
 import { readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
-import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, storyOf } from "../examples";
+import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, expectedLinesOf } from "../examples";
 import { makeProject, PACKAGE, type Finished, type Project } from "../project";
 import { installedJest } from "./installed-jest";
 import { isMatrix } from "../../support/suites";
 
-// Too heavy for every run of the tests.
+// They run only in the matrix, since they are too heavy for every test run.
 const inMatrix = isMatrix ? test.serial : test.skip;
 
 const ORDERS = `interface Order { readonly no: string }
@@ -67,7 +67,7 @@ function jest(project: Project, ...args: readonly string[]): Promise<Finished> {
   return project.run(project.path("node_modules/jest/bin/jest.js"), ...args);
 }
 
-inMatrix("Jest compiles with each of its transformers what is woven", async (t) => {
+inMatrix("Jest compiles woven code with each of its transformers", async (t) => {
   for (const transformer of TRANSFORMERS) {
     const project = await withJest(["lockweave/jest", { transformer }]);
     const { code, stdout, stderr } = await jest(project, "--coverage");
@@ -86,7 +86,7 @@ ${words}
 `;
 
 inMatrix(
-  "Jest locks CommonJS and ES modules by their endings, with the pattern that init writes",
+  "Jest weaves .cjs and .mjs files in their own format with the pattern from docs/hosts.md",
   async (t) => {
     const project = await withJest(["lockweave/jest", {}]);
     const [pattern = ""] =
@@ -108,7 +108,7 @@ test("an ES module", async () => assertWoven((await import("./pay.mjs")).pay));
   },
 );
 
-inMatrix("Jest: both examples do what they do when tspc has compiled them", async (t) => {
+inMatrix("Jest: both examples behave as when compiled by tspc", async (t) => {
   t.timeout(300_000);
   for (const transformer of TRANSFORMERS) {
     const project = await withJest(["lockweave/jest", { transformer }]);
@@ -117,12 +117,12 @@ inMatrix("Jest: both examples do what they do when tspc has compiled them", asyn
       await project.write({ [`${example}.test.ts`]: exampleTest(example, "jest") });
       const { code, stderr } = await jest(project, `${example}.test.ts`);
       t.is(code, 0, stderr);
-      t.deepEqual(linesOf(await project.read(`${example}.txt`)), await storyOf(example));
+      t.deepEqual(linesOf(await project.read(`${example}.txt`)), await expectedLinesOf(example));
     }
   }
 });
 
-inMatrix("Jest: tests without the transform fail where they ask for the weave", async (t) => {
+inMatrix("Jest: tests without the transform fail at their check for the weave", async (t) => {
   t.timeout(300_000);
   for (const transformer of TRANSFORMERS) {
     const { code, stderr } = await jest(await withJest(transformer));

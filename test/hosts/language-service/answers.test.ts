@@ -2,8 +2,7 @@ import test from "ava";
 import ts from "typescript";
 import { Editor, type Settings } from "./in-process";
 
-// The plugin's answers to what an editor asks, one question at a time. That a server gives them to editors is told in
-// language-service.test.ts.
+// The plugin's answers to single requests of an editor. language-service.test.ts tests them through a real server.
 
 const ORDERS = `export interface Line { sku: string }
 export interface Order { no: string; user?: { id: string }; lines: Line[]; "not a name": string; pay(): void }
@@ -11,7 +10,7 @@ export class Busy extends Error {}
 export declare namespace errors { class Late extends Error {} interface Late { at: number } }
 `;
 
-/** A class with a tagged method, in a file beside that of the orders. */
+/** Opens a file that has a class with a tagged method and imports ORDERS. */
 function tagged(words: string, settings: Settings = {}): Editor {
   const text = `import { Busy, errors, type Order } from "./orders";
 declare namespace shapes { interface Named { no: string } }
@@ -35,7 +34,7 @@ function namesAt(words: string): string[] {
     .map(({ name }) => name);
 }
 
-test("a suggestion takes the place of the whole word at the cursor", (t) => {
+test("a suggestion replaces the whole word at the cursor", (t) => {
   for (const [words, becomes] of [
     ["businessFlag=pay keyName=or‸", "businessFlag=pay keyName=order"],
     ["businessFlag=pay keyName=or‸xx.no", "businessFlag=pay keyName=order.no"],
@@ -63,7 +62,7 @@ test("a suggestion takes the place of the whole word at the cursor", (t) => {
   }
 });
 
-test("suggestions keep their order, also where an editor sorts them", (t) => {
+test("suggestions keep their order after an editor sorts them", (t) => {
   const entries = tagged("businessFlag=pay ‸").suggestions();
   t.true(entries.length > 15);
   const sorted = entries.toSorted((a, b) => (a.sortText < b.sortText ? -1 : 1));
@@ -75,13 +74,13 @@ test("suggestions keep their order, also where an editor sorts them", (t) => {
 });
 
 for (const attribute of ["lockTime", "waitTime", "lockAtLeast", "holdAtMost"]) {
-  test(`${attribute} is suggested as a time, and with units behind a number`, (t) => {
+  test(`suggests durations for ${attribute}, and units after a number`, (t) => {
     t.true(namesAt(`businessFlag=pay ${attribute}=‸`).every((name) => /^\d+(?:ms|s|m|h)$/.test(name)));
     t.deepEqual(namesAt(`businessFlag=pay ${attribute}=15‸`), ["15ms", "15s", "15m", "15h"]);
   });
 }
 
-test("a field is suggested of the key's object, and not of another attribute's", (t) => {
+test("suggests the fields of the key's object, and none without such an object", (t) => {
   const words = "businessFlag=pay keyName=order keyType=JSON fieldName=";
   t.deepEqual(namesAt(`${words}‸`), ["no", "user", "lines"]);
   t.deepEqual(namesAt(`${words}user.‸`), ["id"]);
@@ -90,7 +89,7 @@ test("a field is suggested of the key's object, and not of another attribute's",
   t.deepEqual(namesAt("businessFlag=pay keyName=order.lines.none.‸"), []);
 });
 
-test("fields that no declaration has are suggested, too", (t) => {
+test("suggests fields of a mapped type, which have no declaration", (t) => {
   const text = `type Both = { [Name in "no" | "id"]: string };
 /** @redisLock businessFlag=pay keyName=order.‸ */
 export async function pay(this: Both, order: Both): Promise<void> {}
@@ -100,7 +99,7 @@ export async function pay(this: Both, order: Both): Promise<void> {}
   t.deepEqual(names(text.replace("order.‸", "‸")), ["order", "this"]);
 });
 
-test("what an editor is told beside our suggestions is that they are neither of all names nor of members", (t) => {
+test("suggestions are marked neither as global nor as member completions", (t) => {
   const { service, cursor } = tagged("businessFlag=pay keyName=‸");
   t.like(service.getCompletionsAtPosition(cursor.file, cursor.offset, {}), {
     isGlobalCompletion: false,
@@ -109,12 +108,12 @@ test("what an editor is told beside our suggestions is that they are neither of 
   });
 });
 
-test("`when` is suggested what a key may be", (t) => {
+test("suggests the same names for `when` as for a key", (t) => {
   t.deepEqual(namesAt("businessFlag=pay when=‸"), ["order", "count", "this"]);
   t.deepEqual(namesAt("businessFlag=pay when=order.‸"), ["no", "user", "lines"]);
 });
 
-test("`this` is suggested where there is one with properties", (t) => {
+test("suggests `this` only in a function where it has properties", (t) => {
   const names = (text: string): string[] =>
     new Editor({ "pay.ts": text }).suggestions().map(({ name }) => name);
   const tag = "/** @redisLock businessFlag=pay keyName=‸ */";
@@ -122,11 +121,11 @@ test("`this` is suggested where there is one with properties", (t) => {
   t.deepEqual(names(`export class A { ${tag}\nasync pay(id: string): Promise<void> {} }`), ["id", "this"]);
 });
 
-test("a type that a key is checked against is a class or an interface of this file or an imported one", (t) => {
+test("suggests classes and interfaces of the file and its imports for keyClass", (t) => {
   t.deepEqual(namesAt("businessFlag=pay keyClass=‸").toSorted(), ["Busy", "Order", "Shop", "count"]);
 });
 
-test("nothing is suggested before the tag, in another tag behind it, and outside of its comment", (t) => {
+test("suggests no attributes before the tag, in a later tag, or outside its comment", (t) => {
   const at = (text: string): string[] => new Editor({ "pay.ts": text }).suggestions().map(({ name }) => name);
   const fn = "export async function pay(id: string): Promise<void> {}\n";
   t.deepEqual(at(`/** Pays. ‸ @redisLock businessFlag=pay */\n${fn}`), []);
@@ -138,7 +137,7 @@ test("nothing is suggested before the tag, in another tag behind it, and outside
   t.true(at(`/**\n * @redisLock businessFlag=pay\n *   lock‸\n */\n${fn}`).includes("lockTime"));
 });
 
-test("the tag itself is suggested first, with the attribute that it needs", (t) => {
+test("suggests only the tag after an @, with its required attribute", (t) => {
   for (const [text, becomes] of [
     ["/** @re‸ */", "/** @redisLock businessFlag= */"],
     ["/**\n * @‸\n */", "/**\n * @redisLock businessFlag=\n */"],
@@ -160,7 +159,7 @@ test("the tag itself is suggested first, with the attribute that it needs", (t) 
   t.deepEqual(new Editor({ "pay.ts": "/** of @re‸ */\n" }).suggestions(), []);
 });
 
-test("more is told of an attribute, and of a value nothing", (t) => {
+test("a suggested attribute has documentation, and a suggested value has none", (t) => {
   const detailsOf = (words: string, name: string): ts.CompletionEntryDetails | undefined => {
     const editor = tagged(words, { entry: { defaults: { lockTime: "20s" } } });
     const { file, offset } = editor.cursor;
@@ -196,7 +195,7 @@ test("more is told of an attribute, and of a value nothing", (t) => {
 
 // ---- what is at the cursor ------------------------------------------------------------------------------
 
-test("a tag tells its lock from the first letter to behind the last", (t) => {
+test("hovering a tag from its start to its end shows its lock", (t) => {
   for (const words of ["‸@redisLock", "@redis‸Lock", "@redisLock‸"]) {
     const text = `/** ${words} businessFlag=pay keyName=id */\nexport async function pay(id: string): Promise<void> {}\n`;
     t.deepEqual(new Editor({ "pay.ts": text }).hover(), {
@@ -216,7 +215,7 @@ for (const [words, title] of [
   ["businessFlag=pay keyName=order.no each=false", "LOCK_pay_{order.no}"],
   ['key="order:${order.no}:${count}"', "order:{order.no}:{count}"],
 ] as const) {
-  test(`${words} is the lock ${title}`, (t) => {
+  test(`hovering a tag with ${words} shows the lock ${title}`, (t) => {
     const editor = tagged(words);
     const offset =
       editor.service.getProgram()?.getSourceFile(editor.pathOf("pay.ts"))?.text.indexOf("redisLock") ?? 0;
@@ -231,7 +230,7 @@ for (const [words, title] of [
   });
 }
 
-test("an attribute is told of from its first letter to behind its last, and that of another tag is its own", (t) => {
+test("hovering an attribute from its start to its end shows it, also in a second tag", (t) => {
   for (const words of ["‸keyName=order.no", "keyName‸=order.no"]) {
     t.like(tagged(`businessFlag=pay ${words}`).hover(), { at: "keyName", title: "(attribute) keyName" });
   }
@@ -262,7 +261,7 @@ for (const [words, at, title] of [
   ["onFailure=errors.La‸te", "Late", "class errors.Late\ninterface errors.Late"],
   ["onFailure=err‸ors.Late", "errors", "(alias) namespace errors\nimport errors"],
 ] as const) {
-  test(`the word in ${words} names what the code has by that name`, (t) => {
+  test(`hovering the name in ${words} shows its declaration`, (t) => {
     t.like(tagged(`businessFlag=pay ${words}`).hover(), { at, title });
   });
 }
@@ -270,16 +269,16 @@ for (const [words, at, title] of [
 for (const [what, words] of [
   ["a business flag that is named like a parameter", "businessFlag=or‸der"],
   ["an option that is named like a parameter", "businessFlag=pay mode=ord‸er"],
-  ["a name that nothing has", "businessFlag=pay keyName=nob‸ody"],
-  ["what no namespace has", "businessFlag=pay onFailure=errors.No‸ne"],
+  ["an unknown name", "businessFlag=pay keyName=nob‸ody"],
+  ["an unknown member of a namespace", "businessFlag=pay onFailure=errors.No‸ne"],
   ["a parameter of a function in the key", 'businessFlag=pay keyName="order.lines.map((cou‸nt) => count)"'],
 ] as const) {
-  test(`${what} names nothing`, (t) => {
+  test(`hovering ${what} shows nothing`, (t) => {
     t.is(tagged(words).hover(), undefined);
   });
 }
 
-test("a word leads to where its name is declared", (t) => {
+test("go to definition leads from a name in a tag to its declaration", (t) => {
   const editor = tagged("businessFlag=pay keyName=order.n‸o");
   const { file, offset } = editor.cursor;
   const found = editor.service.getDefinitionAndBoundSpan(file, offset);
@@ -292,7 +291,7 @@ test("a word leads to where its name is declared", (t) => {
 
 // ---- renaming -------------------------------------------------------------------------------------------
 
-test("a name is renamed in the tags of all files, and each place once", (t) => {
+test("renaming a name changes the tags of all files, each position once", (t) => {
   const editor = tagged("businessFlag=pay keyName=order.no,count");
   editor.type("orders.ts", ORDERS.replace("no: string", "n‸o: string"));
   editor.type(
@@ -310,7 +309,7 @@ export async function ship(order: Order): Promise<string> { return order.no; }
   ]);
 });
 
-test("from a word in a tag its name is renamed wherever it stands", (t) => {
+test("renaming a name in a tag changes all its occurrences", (t) => {
   const editor = tagged("businessFlag=order keyName=or‸der.no,count");
   t.deepEqual(editor.renamed(), ["pay.ts: c pay([order]", "pay.ts: yName=[order]"]);
   const { file, offset } = editor.cursor;
@@ -322,7 +321,7 @@ test("from a word in a tag its name is renamed wherever it stands", (t) => {
   t.is(info.canRename ? editor.textOf(file, info.triggerSpan) : "", "order");
 });
 
-test("the tags of installed packages are not renamed", (t) => {
+test("renaming ignores the tags of installed packages, which also report no errors", (t) => {
   const text = `import type { Order } from "../../orders";
 /** @redisLock businessFlag=pay keyName=order.no */
 export async function pay(order: Order): Promise<void> {}
@@ -340,7 +339,7 @@ export async function pay(order: Order): Promise<void> {}
   t.deepEqual(editor.errors("node_modules/shop/index.ts"), []);
 });
 
-test("what a file calls by a name of its own keeps that name in its tags", (t) => {
+test("renaming an export does not change a file's alias for it in a tag", (t) => {
   const text = `import { Busy as OrderBusy } from "./orders";
 /** @redisLock businessFlag=pay onFailure=OrderBusy */
 export async function pay(): Promise<void> {}
@@ -359,7 +358,7 @@ for (const [what, text] of [
     `import { Busy } from "./orders";\n/** @redisLock businessFlag=pay onFailure=Busy */\nexport async function pay(): Promise<void> {}`,
   ],
   [
-    "one of an import of which no other is used",
+    "the only used name of an import",
     `import { Busy, type Order } from "./orders";\n/** @redisLock businessFlag=pay onFailure=Busy */\nexport async function pay(): Promise<void> {}`,
   ],
   [
@@ -379,11 +378,11 @@ for (const [what, text] of [
     `export class A { private readonly id = "1";\n/** @redisLock businessFlag=pay keyName=this.id */\nasync pay(): Promise<void> {} }`,
   ],
   [
-    "one part of a parameter that no other is used of",
+    "the only used part of a destructured parameter",
     `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay({ id, no }: { id: string; no: string }): Promise<void> {}`,
   ],
 ] as const) {
-  test(`${what} that a tag uses is not unused`, (t) => {
+  test(`${what} that only a tag uses is not reported as unused`, (t) => {
     const editor = new Editor({ "orders.ts": ORDERS, "pay.ts": text }, STRICT);
     t.deepEqual(editor.errors(), []);
     t.true(editor.plain.getSemanticDiagnostics(editor.pathOf("pay.ts")).length > 0);
@@ -392,7 +391,7 @@ for (const [what, text] of [
   });
 }
 
-test("private parameters and variables that only tags use are not unused", (t) => {
+test("parameter properties and variables that only tags use are not reported as unused", (t) => {
   const text = `const before = "a", after = "b";
 export class Shop {
   constructor(private readonly tenant: string) {}
@@ -409,7 +408,7 @@ export class Shop {
   );
 });
 
-test("what no tag uses is unused, beside what one uses, and other errors stay", (t) => {
+test("names that no tag uses are reported as unused, and other errors stay", (t) => {
   const text = `import { Busy } from "./orders";
 import { errors } from "./orders";
 /** @redisLock businessFlag=pay keyName=id onFailure=Busy */
@@ -422,7 +421,7 @@ export async function pay(id: string, no: number): Promise<void> { const n: numb
   );
 });
 
-test("imports are organized as an editor asks where no tag uses one", (t) => {
+test("organizing imports keeps imports that tags use, and otherwise follows the editor", (t) => {
   const organized = (text: string, mode?: ts.OrganizeImportsMode): string => {
     const editor = new Editor({ "orders.ts": ORDERS, "pay.ts": text });
     const args: ts.OrganizeImportsArgs = {
@@ -451,7 +450,7 @@ test("imports are organized as an editor asks where no tag uses one", (t) => {
 
 // ---- errors ---------------------------------------------------------------------------------------------
 
-test("what a type checker finds in a tag is told at the word, of each text as it is typed", (t) => {
+test("a type error in a tag is reported at the name, after each edit", (t) => {
   const text = (fields: string): string => `interface Order { ${fields} }
 /** @redisLock businessFlag=pay keyName=order.nr */
 export async function pay(order: Order): Promise<void> {}
@@ -467,7 +466,7 @@ export async function pay(order: Order): Promise<void> {}
   t.deepEqual(editor.errors("more.ts"), ["2339 nr"]);
 });
 
-test("errors outside of the tags are told once, and those of a file without tags, too", (t) => {
+test("errors outside tags and in files without tags are reported once", (t) => {
   const editor = new Editor({
     "pay.ts": `/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<number> { return "a"; }\n`,
     "plain.ts": `export const id: number = "a";\n`,
@@ -478,7 +477,7 @@ test("errors outside of the tags are told once, and those of a file without tags
   t.deepEqual(editor.logged, []);
 });
 
-test("tags in declarations are of no concern to an editor", (t) => {
+test("tags in declaration files have no errors and no hover text", (t) => {
   const text =
     "/** @redisLok businessFlag=pay keyName=no */\nexport declare function pay(id: string): Promise<void>;\n";
   const editor = new Editor({ "pay.d.ts": text.replace("Lok", "L‸ock") });
@@ -486,7 +485,7 @@ test("tags in declarations are of no concern to an editor", (t) => {
   t.is(editor.hover(), undefined);
 });
 
-test("the project's defaults are those of the plugin's entry, or of the first that weaves", (t) => {
+test("the project's defaults come from the plugin's entry, or else from the first that weaves", (t) => {
   const hovered = (settings: Settings): string | undefined =>
     tagged("businessFlag=pay lock‸Time=3s", settings).hover()?.text.split("Default: ")[1];
   const own = { entry: { defaults: { lockTime: "1s" } } };
@@ -502,7 +501,7 @@ test("the project's defaults are those of the plugin's entry, or of the first th
   t.is(hovered({ plugins: "none" }), "`30`.");
 });
 
-test("where an editor wants something else, it is not kept waiting", (t) => {
+test("a canceled request for fixes stops", (t) => {
   let isCancelled = false;
   const editor = tagged("businessFlag=pay keyName=order.nr", {
     cancellation: { isCancellationRequested: () => isCancelled },
@@ -518,7 +517,7 @@ test("where an editor wants something else, it is not kept waiting", (t) => {
   t.deepEqual(editor.logged, []);
 });
 
-test("a failure of ours is written down, and takes none of TypeScript's answers away", (t) => {
+test("a failure of the plugin is logged, and TypeScript's own answers remain", (t) => {
   const entry = {
     get defaults() {
       throw new Error("broken");

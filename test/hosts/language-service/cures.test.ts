@@ -3,7 +3,7 @@ import ts from "typescript";
 import { curesOf } from "../../../transformer/hosts/language-service/cures";
 import { Editor } from "./in-process";
 
-test("a script with a tag is made a module, on a line of its own", (t) => {
+test("the fix for a script with a tag adds an export on its own line", (t) => {
   const script = "/** @redisLock businessFlag=pay */\nasync function pay() {}";
   for (const text of [script, `${script}\n`]) {
     const file = ts.createSourceFile("script.ts", text, ts.ScriptTarget.Latest);
@@ -14,7 +14,7 @@ test("a script with a tag is made a module, on a line of its own", (t) => {
   }
 });
 
-test("a tag without a flag is given the name of its function, as the cure says", (t) => {
+test("the fix for a tag without a flag adds the name of its function", (t) => {
   const text = "/** @redisLock keyName=id */\nexport async function pay(id: string) {}";
   const file = ts.createSourceFile("pay.ts", text, ts.ScriptTarget.Latest);
   const start = text.indexOf("@");
@@ -31,7 +31,10 @@ const BODY = "(a: string): Promise<string> { return a; }\nexport { pay };\n";
 const ASYNC = `async function pay${BODY}`;
 
 for (const [what, text, ...cures] of [
-  ["a flag that no function has a name for", "/** @redisLock */\nexport async function 付款() {}\n"],
+  [
+    "a missing flag if the function's name cannot be one",
+    "/** @redisLock */\nexport async function 付款() {}\n",
+  ],
   [
     "a second attribute",
     `/** @redisLock businessFlag=pay keyName=a keyName="a" */\n${ASYNC}`,
@@ -43,23 +46,23 @@ for (const [what, text, ...cures] of [
     ["Remove the second `keyName`", `/** @redisLock businessFlag=pay keyName=a lockTime=3s */\n${ASYNC}`],
   ],
   [
-    "a parameter that is marked as other libraries do",
+    "a parameter marked with # as in other libraries",
     `/** @redisLock businessFlag=pay keyName=#a */\n${ASYNC}`,
     ["Change to `a`", `/** @redisLock businessFlag=pay keyName=a */\n${ASYNC}`],
   ],
-  ["a quote that nothing is behind", `/** @redisLock businessFlag=pay keyName=" */\n${ASYNC}`],
+  ["a quote with nothing after it", `/** @redisLock businessFlag=pay keyName=" */\n${ASYNC}`],
   [
     "a quote that is not closed",
     `/** @redisLock businessFlag=pay keyName="a lockTime=3s */\n${ASYNC}`,
     ['Close the quote: `"a"`', `/** @redisLock businessFlag=pay keyName="a" lockTime=3s */\n${ASYNC}`],
   ],
   [
-    "a line comment behind others",
+    "a line comment after others",
     `// Pays.\n  // @redisLock businessFlag=pay  \n${ASYNC}`,
     ["Begin the comment with `/**`", `// Pays.\n  /** @redisLock businessFlag=pay */\n${ASYNC}`],
   ],
   [
-    "a line comment without a blank, behind a URL",
+    "a line comment without a space, after a URL",
     `const url = "https://example.org"; //@redisLock businessFlag=pay\n${ASYNC}url;\n`,
     [
       "Begin the comment with `/**`",
@@ -89,17 +92,17 @@ for (const [what, text, ...cures] of [
     ["Begin the comment with `/**`", `/** See https://example.org @redisLock businessFlag=pay */\n${ASYNC}`],
   ],
   [
-    "parentheses with a blank before them",
+    "parentheses with a space before them",
     `/** @redisLock (businessFlag=pay) */\n${ASYNC}`,
     ["Remove the parentheses", `/** @redisLock businessFlag=pay */\n${ASYNC}`],
   ],
   [
-    "parentheses with a blank in them",
+    "parentheses with spaces in them",
     `/** @redisLock( businessFlag=pay ) */\n${ASYNC}`,
     ["Remove the parentheses", `/** @redisLock businessFlag=pay */\n${ASYNC}`],
   ],
   [
-    "a plain comment behind a line comment",
+    "a plain comment after a line comment",
     `// Pays.\n/* @redisLock businessFlag=pay */\n${ASYNC}`,
     ["Begin the comment with `/**`", `// Pays.\n/** @redisLock businessFlag=pay */\n${ASYNC}`],
   ],
@@ -109,7 +112,7 @@ for (const [what, text, ...cures] of [
     ["Begin the comment with `/**`", `/**\n * @redisLock businessFlag=pay\n */\n${ASYNC}`],
   ],
   [
-    "a tag behind words",
+    "a tag after text",
     `  /**\n   * Pays. @redisLock businessFlag=pay\n   */\n${ASYNC}`,
     [
       "Put the tag on a line of its own",
@@ -117,12 +120,12 @@ for (const [what, text, ...cures] of [
     ],
   ],
   [
-    "a tag behind words in the comment's first line",
+    "a tag after text in the comment's first line",
     `  /** Pays. @redisLock businessFlag=pay */\n${ASYNC}`,
     ["Put the tag on a line of its own", `  /** Pays.\n   * @redisLock businessFlag=pay */\n${ASYNC}`],
   ],
   [
-    "parentheses behind a blank",
+    "parentheses with spaces before and in them",
     `/** @redisLock ( businessFlag=pay ) */\n${ASYNC}`,
     ["Remove the parentheses", `/** @redisLock businessFlag=pay */\n${ASYNC}`],
   ],
@@ -132,12 +135,12 @@ for (const [what, text, ...cures] of [
     ["Remove the parentheses", `/** @redisLock businessFlag=pay */\n${ASYNC}`],
   ],
   [
-    "a comma behind a value",
+    "a comma after a value",
     `/** @redisLock businessFlag=pay, keyName=a */\n${ASYNC}`,
     ["Remove the comma", `/** @redisLock businessFlag=pay keyName=a */\n${ASYNC}`],
   ],
   [
-    "a number that is too small",
+    "a number that is implausible in its unit",
     `/** @redisLock businessFlag=pay lockTime=30000 */\n${ASYNC}`,
     ["Change to `30000ms`", `/** @redisLock businessFlag=pay lockTime=30000ms */\n${ASYNC}`],
     ["Change to `30000s`", `/** @redisLock businessFlag=pay lockTime=30000s */\n${ASYNC}`],
@@ -148,7 +151,7 @@ for (const [what, text, ...cures] of [
     ["Change to `true`", `/** @redisLock businessFlag=pay fencing=true */\n${ASYNC}`],
   ],
   [
-    "almost true",
+    "a misspelled true",
     `/** @redisLock businessFlag=pay fencing=tru */\n${ASYNC}`,
     ["Change to `true`", `/** @redisLock businessFlag=pay fencing=true */\n${ASYNC}`],
   ],
@@ -158,14 +161,17 @@ for (const [what, text, ...cures] of [
     ["Change to `false`", `/** @redisLock businessFlag=pay watchdog=false */\n${ASYNC}`],
   ],
   [
-    "almost false",
+    "a misspelled false",
     `/** @redisLock businessFlag=pay watchdog=fals */\n${ASYNC}`,
     ["Change to `false`", `/** @redisLock businessFlag=pay watchdog=false */\n${ASYNC}`],
   ],
-  ["neither true nor false", `/** @redisLock businessFlag=pay watchdog=sometimes */\n${ASYNC}`],
+  [
+    "a word that means neither true nor false",
+    `/** @redisLock businessFlag=pay watchdog=sometimes */\n${ASYNC}`,
+  ],
   ["an expression with a quote in it", `/** @redisLock businessFlag=pay keyName=a+"b" */\n${ASYNC}`],
   [
-    "a function",
+    "a function that is not async",
     `/** @redisLock businessFlag=pay */\nfunction pay${BODY.replace("Promise<string>", "string")}`,
     [
       "Make the function `async`",
@@ -173,7 +179,7 @@ for (const [what, text, ...cures] of [
     ],
   ],
   [
-    "an exported function",
+    "an exported function that is not async",
     `/** @redisLock businessFlag=pay */\nexport default function pay() { return 1; }\n`,
     [
       "Make the function `async`",
@@ -181,7 +187,7 @@ for (const [what, text, ...cures] of [
     ],
   ],
   [
-    "the second function of a file",
+    "a tag of the second function in a file",
     `/** @redisLock businessFlag=a */\nasync function a() {}\n/** @redisLock businessFlag=pay */\nfunction pay() { return 1; }\nexport { a, pay };\n`,
     [
       "Make the function `async`",
@@ -189,7 +195,7 @@ for (const [what, text, ...cures] of [
     ],
   ],
   [
-    "the first function of a file",
+    "a tag of the first function in a file",
     `/** @redisLock keyName=id */\nexport async function pay(id: string) {}\n/** @redisLock businessFlag=a */\nexport async function a() {}\n`,
     [
       "Add `businessFlag=pay`",
@@ -202,7 +208,7 @@ for (const [what, text, ...cures] of [
     ["Add `export {}`", "/** @redisLock businessFlag=pay */\nasync function pay() {}\nexport {};\n"],
   ],
 ] as const) {
-  test(`${what} is cured ${cures.length === 0 ? "by its author alone" : "as the fix says"}`, (t) => {
+  test(`offers ${cures.length === 0 ? "no fix" : "the right fix"} for ${what}`, (t) => {
     const editor = new Editor(
       { "pay.ts": text },
       { options: { moduleDetection: ts.ModuleDetectionKind.Legacy } },
@@ -211,7 +217,7 @@ for (const [what, text, ...cures] of [
   });
 }
 
-test("inside a tag TypeScript offers no fixes of what stands behind the comment, and elsewhere all of its own", (t) => {
+test("TypeScript offers its own fixes outside a tag, and none inside it for the code after the comment", (t) => {
   const text = `/** @redisLock businessFlag=pay */
 export async function pay(): Promise<void> { cost = 1; }
 export class Shop { /** @redisLock businessFlag=ship */ async ship(): Promise<void> { this.sent = true; } }
@@ -238,7 +244,7 @@ export class Shop { /** @redisLock businessFlag=ship */ async ship(): Promise<vo
   t.true(fixes(unused.plain) > 0);
 });
 
-test("a fix is for what was found at that place, with that code", (t) => {
+test("a fix is offered only at the position and with the code of its error", (t) => {
   const text = `/** @redisLock businessFlag=pay keyName=idd,iddd fencing=yes */\nexport async function pay(id: string): Promise<void> {}\n`;
   const editor = new Editor({ "pay.ts": text });
   const fixes = (words: string, code: number): string[] => {
@@ -251,10 +257,10 @@ test("a fix is for what was found at that place, with that code", (t) => {
   t.deepEqual(fixes("idd", 901_106), []);
   t.deepEqual(fixes("yes", 901_202), []);
   t.deepEqual(fixes("ye", 901_106), []);
-  const misspelt = new Editor({ "pay.ts": text.replace("redisLock", "redisLok") });
+  const misspelled = new Editor({ "pay.ts": text.replace("redisLock", "redisLok") });
   const start = text.indexOf("@");
-  const both = misspelt.service.getCodeFixesAtPosition(
-    misspelt.pathOf("pay.ts"),
+  const both = misspelled.service.getCodeFixesAtPosition(
+    misspelled.pathOf("pay.ts"),
     start,
     start + "@redisLok".length,
     [2304, 901_007],
@@ -275,7 +281,7 @@ for (const [code, words, meant] of [
   ["LW1120", "reads", "read"],
   ["LW1120", "writ", "write"],
 ] as const) {
-  test(`a misspelt value is changed to the one that was meant: ${words}`, (t) => {
+  test(`offers to correct a misspelled value: ${words}`, (t) => {
     const file = ts.createSourceFile("pay.ts", words, ts.ScriptTarget.Latest);
     const cures = curesOf(code, { ts, file, start: 0, length: words.length, words, message: "" });
     t.deepEqual(
@@ -293,7 +299,7 @@ for (const [words, ...meant] of [
   ["soon"],
   ["999h"],
 ] as const) {
-  test(`a unit that is spelt otherwise is changed to ours, and nothing else of a duration is guessed: ${words}`, (t) => {
+  test(`offers to correct the unit of a duration, and guesses nothing else: ${words}`, (t) => {
     const file = ts.createSourceFile("pay.ts", words, ts.ScriptTarget.Latest);
     const cures = curesOf("LW1104", { ts, file, start: 0, length: words.length, words, message: "" });
     t.deepEqual(

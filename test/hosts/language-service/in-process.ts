@@ -3,11 +3,11 @@ import ts from "typescript";
 import plugin = require("../../../transformer/hosts/language-service/plugin");
 import type { Files } from "../project";
 
-/** Where the files seem to be: there they find the runtime's types, which the type checker asks for. */
+/** The virtual directory of the files, from which the type checker finds the runtime's types. */
 const APP = join(__dirname, "app");
 const pathOf = (file: string): string => `${APP}/${file}`;
 
-/** What of the library the tests need. */
+/** The part of the standard library that the tests need. */
 const LIBRARY = `interface Array<T> { [index: number]: T; readonly length: number }
 interface Boolean {} interface CallableFunction {} interface Function {} interface IArguments {} interface NewableFunction {}
 interface Number {} interface Object {} interface RegExp {} interface String {}
@@ -23,7 +23,7 @@ declare var Promise: PromiseConstructor;
 export interface Settings {
   /** The plugin's entry in tsconfig.json. */
   readonly entry?: object;
-  /** All that stand there. */
+  /** All plugin entries in tsconfig.json. */
   readonly plugins?: unknown;
   readonly options?: ts.CompilerOptions;
   readonly cancellation?: ts.HostCancellationToken;
@@ -34,16 +34,16 @@ export interface Cursor {
   readonly offset: number;
 }
 
-/** TypeScript's language service with the plugin, in this process, and files that only an editor has. */
+/** TypeScript's language service with the plugin, in this process and with files in memory. */
 export class Editor {
   readonly service: ts.LanguageService;
-  /** TypeScript's own answers. */
+  /** The language service without the plugin. */
   readonly plain: ts.LanguageService;
   readonly logged: string[] = [];
   readonly #texts = new Map<string, string>();
   #version = 0;
 
-  /** @param files with a `‸` where the cursor is */
+  /** @param files the files, with a `‸` at the cursor */
   constructor(files: Files, { entry = {}, plugins = [entry], options = {}, cancellation }: Settings = {}) {
     for (const [file, text] of Object.entries({ ...files, "library.d.ts": LIBRARY })) this.type(file, text);
     const host: ts.LanguageServiceHost = {
@@ -69,7 +69,7 @@ export class Editor {
       fileExists: (path) => this.#texts.has(path),
       readFile: (path) => this.#texts.get(path)?.replace("‸", ""),
       directoryExists: () => true,
-      // As of an editor on this machine. Without it, a path of the repository with capital letters is another one.
+      // Like an editor on this machine. Without it, paths with capital letters would not match.
       useCaseSensitiveFileNames: () => ts.sys.useCaseSensitiveFileNames,
       ...(cancellation && { getCancellationToken: () => cancellation }),
     };
@@ -83,7 +83,7 @@ export class Editor {
     this.service = plugin({ typescript: ts }).create(info as unknown as ts.server.PluginCreateInfo);
   }
 
-  /** Another text for the file. */
+  /** Sets the text of the file. */
   type(file: string, text: string): void {
     this.#texts.set(pathOf(file), text);
     this.#version += 1;
@@ -104,7 +104,7 @@ export class Editor {
     return (this.#texts.get(file) ?? "").replace("‸", "").slice(start, start + length);
   }
 
-  /** The file's text, changed. */
+  /** Returns the file's text with the changes applied. */
   changed(file: string, changes: readonly ts.TextChange[]): string {
     let text = (this.#texts.get(file) ?? "").replace("‸", "");
     for (const { span, newText } of changes.toSorted((a, b) => b.span.start - a.span.start)) {
@@ -113,7 +113,7 @@ export class Editor {
     return text;
   }
 
-  /** What is suggested at the cursor, without what TypeScript suggests by itself. */
+  /** Returns the suggestions at the cursor, without TypeScript's own. */
   suggestions(): ts.CompletionEntry[] {
     const { file, offset } = this.cursor;
     const theirs = this.plain.getCompletionsAtPosition(file, offset, {})?.entries.length ?? 0;
@@ -121,7 +121,7 @@ export class Editor {
     return all.slice(0, all.length - theirs);
   }
 
-  /** What is told of what the cursor is at. */
+  /** Returns the hover text at the cursor. */
   hover(): { readonly at: string; readonly title: string; readonly text: string } | undefined {
     const { file, offset } = this.cursor;
     const found = this.service.getQuickInfoAtPosition(file, offset);
@@ -134,7 +134,7 @@ export class Editor {
     );
   }
 
-  /** The places that are renamed with what the cursor is at, with the text around them. */
+  /** Returns the positions that a rename at the cursor changes, with the text before them. */
   renamed(): string[] {
     const { file, offset } = this.cursor;
     return (this.service.findRenameLocations(file, offset, false, false, {}) ?? [])
@@ -145,7 +145,7 @@ export class Editor {
       .toSorted();
   }
 
-  /** By their codes and the words that they stand at. */
+  /** Returns the errors as their codes and the text at their positions. */
   errors(file = "pay.ts"): string[] {
     const path = pathOf(file);
     return this.service
@@ -153,7 +153,7 @@ export class Editor {
       .map(({ code, start = 0, length = 0 }) => `${code} ${this.textOf(path, { start, length })}`);
   }
 
-  /** Each fix of the only error, by what it says, with the text that it makes. */
+  /** Returns each fix for Lockweave's errors as its description and the resulting text. */
   fixes(file = "pay.ts"): [description: string, text: string][] {
     const path = pathOf(file);
     const found = this.service.getSemanticDiagnostics(path).filter(({ source }) => source === "lockweave");

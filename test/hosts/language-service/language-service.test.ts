@@ -38,7 +38,7 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-/** The TypeScript of `npm run test:matrix`: by `ts-patch install`, it weaves in whatever it does for others. */
+/** Installs the oldest TypeScript for `npm run test:matrix`, patched by `ts-patch install` so that it weaves. */
 async function oldestAndPatched(): Promise<string> {
   const modules = await installed(["typescript@5.9.3", "ts-patch@3.3.0"]);
   await promisify(execFile)(process.execPath, [join(modules, "ts-patch/bin/ts-patch.js"), "install"], {
@@ -54,17 +54,20 @@ interface Diagnostic extends Range {
   readonly source?: string;
 }
 
-test.serial("one entry serves the compiler, too, which says the same", async (t) => {
-  await project.write({ "src/wrong.ts": WRONG });
-  await server.open("src/wrong.ts");
-  const { code, stdout } = await project.tspc("--noEmit");
-  await project.write({ "src/wrong.ts": "export {};\n" });
-  const said = (await errorsOf("src/wrong.ts")).map(({ text, start, code: number }) => {
-    return `src/wrong.ts(${start.line},${start.offset}): error TS${number}: ${text}\n`;
-  });
-  t.is(code, 2);
-  t.is(stdout, said.join(""));
-});
+test.serial(
+  "one plugin entry serves the compiler and the editor, which report the same errors",
+  async (t) => {
+    await project.write({ "src/wrong.ts": WRONG });
+    await server.open("src/wrong.ts");
+    const { code, stdout } = await project.tspc("--noEmit");
+    await project.write({ "src/wrong.ts": "export {};\n" });
+    const expected = (await errorsOf("src/wrong.ts")).map(({ text, start, code: number }) => {
+      return `src/wrong.ts(${start.line},${start.offset}): error TS${number}: ${text}\n`;
+    });
+    t.is(code, 2);
+    t.is(stdout, expected.join(""));
+  },
+);
 
 async function errorsOf(file: string): Promise<readonly Diagnostic[]> {
   return await server.ask<Diagnostic[]>("semanticDiagnosticsSync", { file: server.path(file) });
@@ -74,7 +77,7 @@ const WRONG = `/** @redisLock businessFlag=pay keyName=orderNO */
 export async function pay(orderNo: string): Promise<string> { return orderNo; }
 `;
 
-test.serial("work that outlives its lock is a warning where it is started, as it is typed", async (t) => {
+test.serial("work that outlives its lock is a warning where it starts, while typing", async (t) => {
   const body = (inside: string): string => `/** @redisLock businessFlag=pay */
 export async function pay(): Promise<void> { ${inside} }
 declare function work(): Promise<void>;
@@ -87,7 +90,7 @@ declare function work(): Promise<void>;
   t.deepEqual(others, []);
 });
 
-test.serial("a wrong tag is an error at the word, as it is typed", async (t) => {
+test.serial("a wrong tag is an error at the wrong name, while typing", async (t) => {
   await server.open("src/orders.ts", WRONG);
   const [error, ...others] = await errorsOf("src/orders.ts");
   t.like(error, {
@@ -121,7 +124,7 @@ export class Late extends Error {}
 ${EVERYWHERE}
 `;
 
-/** What the server suggests at the `|` in the tag. */
+/** Returns the server's suggestions at the `|` in the tag. */
 async function suggestedIn(tag: string): Promise<string[]> {
   const text = SERVICE.replace("TAG", tag.replace("|", ""));
   await server.open("src/service.ts", text);
@@ -141,20 +144,28 @@ const SUGGESTIONS: readonly (readonly [title: string, tag: string, names: readon
     "@redisLock businessFlag=pay keyName=|",
     ["order", "sku", "count", "this"],
   ],
-  ["what is behind a comma", "@redisLock keyName=sku,or|", ["order", "sku", "count", "this"]],
+  ["parameters and this after a comma", "@redisLock keyName=sku,or|", ["order", "sku", "count", "this"]],
   ["fields of a parameter, and none of its methods", "@redisLock keyName=order.|", ["no", "user", "lines"]],
-  ["fields of what may be undefined", "@redisLock keyName=order.user.|", ["id", "name"]],
+  ["fields of an optional value", "@redisLock keyName=order.user.|", ["id", "name"]],
   ["fields of an element, in quotes", '@redisLock keyName="count ?? order.lines[0].|', ["sku"]],
-  ["all fields of this, private ones too", "@redisLock keyName=this.|", ["tenant", "#secret", "region"]],
+  [
+    "all fields of this, including private ones",
+    "@redisLock keyName=this.|",
+    ["tenant", "#secret", "region"],
+  ],
   [
     "fields of the key's object",
     "@redisLock keyName=order keyType=CLASS fieldName=no,|",
     ["no", "user", "lines"],
   ],
-  ["fields of its fields", "@redisLock keyName=order keyType=JSON fieldName=user.|", ["id", "name"]],
+  [
+    "fields of the fields of the key's object",
+    "@redisLock keyName=order keyType=JSON fieldName=user.|",
+    ["id", "name"],
+  ],
   ["the key's types", "@redisLock keyType=|", ["VALUE", "CLASS", "JSON"]],
   [
-    "what there is to check a key against",
+    "classes and interfaces to check a key against",
     "@redisLock keyClass=|",
     ["Orders", "OrderBusy", "AbstractBusy", "Order", "Late", "Everywhere"],
   ],
@@ -164,9 +175,9 @@ const SUGGESTIONS: readonly (readonly [title: string, tag: string, names: readon
     ["throw", "skip", "OrderBusy", "Late"],
   ],
   ["units for a number", "@redisLock lockTime=20|", ["20ms", "20s", "20m", "20h"]],
-  ["times", "@redisLock waitTime=|", ["5s", "500ms"]],
-  ["yes and no", "@redisLock fencing=t|", ["true", "false"]],
-  ["nothing for a name of your own", "@redisLock businessFlag=|", []],
+  ["durations", "@redisLock waitTime=|", ["5s", "500ms"]],
+  ["true and false", "@redisLock fencing=t|", ["true", "false"]],
+  ["nothing for a name that the user chooses", "@redisLock businessFlag=|", []],
 ];
 
 for (const [title, tag, names] of SUGGESTIONS) {
@@ -175,7 +186,7 @@ for (const [title, tag, names] of SUGGESTIONS) {
   });
 }
 
-test.serial("suggests the attributes that the tag does not have yet, and tells what they do", async (t) => {
+test.serial("suggests the attributes that the tag does not have yet, with their documentation", async (t) => {
   const names = await suggestedIn("@redisLock businessFlag=pay lockTime=3s |");
   t.true(names.includes("keyName") && names.includes("onLost"));
   t.false(names.includes("businessFlag") || names.includes("lockTime"));
@@ -195,7 +206,7 @@ test.serial("suggests the attributes that the tag does not have yet, and tells w
   );
 });
 
-test.serial("suggests the tag itself beside those of JSDoc", async (t) => {
+test.serial("suggests the tag along with those of JSDoc, and nothing in prose", async (t) => {
   const names = await suggestedIn("@red|");
   t.true(names.includes("redisLock") && names.includes("param"));
   t.deepEqual(await suggestedIn("Mentions @redisLock in prose, |"), []);
@@ -214,7 +225,7 @@ async function hoverOver(words: string): Promise<Hover | undefined> {
   });
 }
 
-test.serial("tells what an attribute does, and the default that the project has for it", async (t) => {
+test.serial("hovering an attribute shows its documentation and the project's default", async (t) => {
   await suggestedIn("@redisLock businessFlag=pay keyName=order.no,sku lockTime=3s autoUnlock=false |");
   const lockTime = await hoverOver("lock|Time");
   t.is(lockTime && server.textOf("src/service.ts", lockTime), "lockTime");
@@ -226,7 +237,7 @@ test.serial("tells what an attribute does, and the default that the project has 
   t.regex((await hoverOver("auto|Unlock"))?.documentation ?? "", /\n\nDefault: `true`\.$/);
 });
 
-test.serial("tells which lock a tag takes, and what the words in it name", async (t) => {
+test.serial("hovering a tag shows its lock, and hovering a name in it shows the declaration", async (t) => {
   await suggestedIn("@redisLock businessFlag=pay keyName=order.no,sku onFailure=OrderBusy |");
   const tag = await hoverOver("@redis|Lock");
   t.is(tag?.displayString, "(lock) LOCK_pay_{order.no},{sku}");
@@ -240,7 +251,7 @@ test.serial("tells which lock a tag takes, and what the words in it name", async
   t.is((await hoverOver("order.n|o}"))?.displayString, "(property) Order.no: string");
 });
 
-test.serial("leads from a word in the tag to what it names", async (t) => {
+test.serial("go to definition leads from a name in the tag to its declaration", async (t) => {
   await suggestedIn("@redisLock businessFlag=pay keyName=order.no |");
   const { definitions } = await server.ask<{ definitions: readonly (Range & { file: string })[] }>(
     "definitionAndBoundSpan",
@@ -250,7 +261,7 @@ test.serial("leads from a word in the tag to what it names", async (t) => {
     definitions.map(({ file }) => file),
     [server.path("src/errors.ts")],
   );
-  // What older editors ask.
+  // The request of older editors.
   const found = await server.ask<readonly (Range & { file: string })[]>("definition", {
     file: server.path("src/service.ts"),
     ...server.at("src/service.ts", "order.n|o "),
@@ -266,7 +277,7 @@ interface Renamed {
   readonly locs: readonly { readonly file: string; readonly locs: readonly Range[] }[];
 }
 
-/** The words in the tag that change with the one at the cursor. */
+/** Returns the names in the tag that a rename at the cursor changes. */
 async function renamedInTag(file: string, words: string): Promise<string[]> {
   const { info, locs } = await server.ask<Renamed>("rename", {
     file: server.path(file),
@@ -283,7 +294,7 @@ async function renamedInTag(file: string, words: string): Promise<string[]> {
 
 const BEFORE_KEY = "   * @redisLock businessFlag=pay keyName=".length + 1;
 
-test.serial("a renamed parameter is renamed in the tag, and from the tag", async (t) => {
+test.serial("renaming a parameter changes the tag, and starts from the code or the tag", async (t) => {
   await suggestedIn('@redisLock businessFlag=pay keyName=order.no,"`${order.lines[0]?.sku}-${sku}`" |');
   const orders = [`${BEFORE_KEY + 'order.no,"`${'.length} order`, `${BEFORE_KEY} order`].toSorted();
   t.deepEqual(await renamedInTag("src/service.ts", "pay(or|der"), orders);
@@ -292,7 +303,7 @@ test.serial("a renamed parameter is renamed in the tag, and from the tag", async
   t.deepEqual(await renamedInTag("src/service.ts", "order.no + sk|u"), [sku]);
 });
 
-test.serial("a renamed field is renamed in the tags of other files", async (t) => {
+test.serial("renaming a field changes the tags of other files", async (t) => {
   await server.open("src/errors.ts");
   await suggestedIn("@redisLock businessFlag=pay keyName=order.no,order.user?.name |");
   t.deepEqual(await renamedInTag("src/errors.ts", "n|o: string"), [`${BEFORE_KEY + "order.".length} no`]);
@@ -304,19 +315,19 @@ test.serial("a renamed field is renamed in the tags of other files", async (t) =
   t.deepEqual(await renamedInTag("src/errors.ts", "n|o: string"), [`${beforeField + "user.id,".length} no`]);
 });
 
-test.serial("a renamed class is renamed where a tag throws it", async (t) => {
+test.serial("renaming an error class changes the onFailure of a tag", async (t) => {
   await suggestedIn("@redisLock businessFlag=pay onFailure=OrderBusy |");
   const place = BEFORE_KEY + " onFailure=".length - " keyName=".length;
   t.deepEqual(await renamedInTag("src/errors.ts", "class Order|Busy"), [`${place} OrderBusy`]);
 });
 
-test.serial("what is not named in the tag is renamed without it", async (t) => {
+test.serial("renaming a name that the tag does not use leaves the tag unchanged", async (t) => {
   await suggestedIn("@redisLock businessFlag=order keyName=order.no |");
   t.deepEqual(await renamedInTag("src/service.ts", "cou|nt?"), []);
   t.deepEqual(await renamedInTag("src/service.ts", "businessFlag=or|der"), ["(none)"]);
 });
 
-test.serial("what only a tag uses is no unused name", async (t) => {
+test.serial("names that only a tag uses are not reported as unused", async (t) => {
   const text = `import { OrderBusy, type Order, type User } from "./errors.js";
 import type { Busy } from "./errors.js";
 export class Orders {
@@ -341,27 +352,32 @@ export class Orders {
   t.deepEqual(namesIn(hints), ["User", "region"]);
 });
 
-test.serial("what a type checker finds in a tag is an error at the word, too", async (t) => {
-  await suggestedIn("@redisLock businessFlag=pay keyName=order.user.id,order.nr,this.region onFailure=Lte |");
-  const found = await errorsOf("src/service.ts");
-  t.deepEqual(
-    found.map((one) => [server.textOf("src/service.ts", one), one.code, one.text]),
-    [
-      ["order.user", 18_048, "'order.user' is possibly 'undefined'."],
-      ["nr", 2_339, "Property 'nr' does not exist on type 'Order'."],
-      ["Lte", 2_552, "Cannot find name 'Lte'. Did you mean 'Late'?"],
-    ],
-  );
-  // What another file says is taken as it stands in the editor.
-  await server.open("src/errors.ts", ERRORS.replace("user?:", "nr: number; user:"));
-  t.deepEqual(
-    (await errorsOf("src/service.ts")).map((one) => server.textOf("src/service.ts", one)),
-    ["Lte"],
-  );
-  await server.open("src/errors.ts", ERRORS);
-});
+test.serial(
+  "a type error in a tag is reported at the name, with unsaved changes of other files",
+  async (t) => {
+    await suggestedIn(
+      "@redisLock businessFlag=pay keyName=order.user.id,order.nr,this.region onFailure=Lte |",
+    );
+    const found = await errorsOf("src/service.ts");
+    t.deepEqual(
+      found.map((one) => [server.textOf("src/service.ts", one), one.code, one.text]),
+      [
+        ["order.user", 18_048, "'order.user' is possibly 'undefined'."],
+        ["nr", 2_339, "Property 'nr' does not exist on type 'Order'."],
+        ["Lte", 2_552, "Cannot find name 'Lte'. Did you mean 'Late'?"],
+      ],
+    );
+    // The text of another file is the one in the editor.
+    await server.open("src/errors.ts", ERRORS.replace("user?:", "nr: number; user:"));
+    t.deepEqual(
+      (await errorsOf("src/service.ts")).map((one) => server.textOf("src/service.ts", one)),
+      ["Lte"],
+    );
+    await server.open("src/errors.ts", ERRORS);
+  },
+);
 
-test.serial("no import that only a tag uses is organized away", async (t) => {
+test.serial("organizing imports keeps an import that only a tag uses", async (t) => {
   const sorted = `import { Busy, OrderBusy } from "./errors.js";
 `;
   const using = (tag: string): string => `import { OrderBusy, Busy } from "./errors.js";
@@ -388,7 +404,7 @@ interface Fix {
   readonly changes: readonly { readonly textChanges: readonly (Range & { readonly newText: string })[] }[];
 }
 
-const MISSPELT: readonly (readonly [tag: string, fixed: string])[] = [
+const MISSPELLED: readonly (readonly [tag: string, fixed: string])[] = [
   ["@redisLok businessFlag=pay", "@redisLock businessFlag=pay"],
   ["@redisLock busnessFlag=pay", "@redisLock businessFlag=pay"],
   ["@redisLock businessFlag=pay keyName=ordr.no", "@redisLock businessFlag=pay keyName=order.no"],
@@ -400,13 +416,13 @@ const MISSPELT: readonly (readonly [tag: string, fixed: string])[] = [
   ["@redisLock businessFlag=pay onFailure=Lte", "@redisLock businessFlag=pay onFailure=Late"],
 ];
 
-for (const [tag, fixed] of MISSPELT) {
-  test.serial(`writes what was meant by ${tag}`, async (t) => {
+for (const [tag, fixed] of MISSPELLED) {
+  test.serial(`offers to correct ${tag}`, async (t) => {
     await suggestedIn(`${tag} |`);
     const file = server.path("src/service.ts");
     const [error, ...others] = await errorsOf("src/service.ts");
     t.deepEqual(others, []);
-    if (error === undefined) throw new Error("It is no error.");
+    if (error === undefined) throw new Error("No error was reported.");
     const supported = await server.ask<string[]>("getSupportedCodeFixes", { file });
     t.true(supported.includes(String(error.code)));
     const { start, end } = error;
@@ -419,7 +435,7 @@ for (const [tag, fixed] of MISSPELT) {
       errorCodes: [error.code],
     });
     const [change] = fix?.changes[0]?.textChanges ?? [];
-    if (change === undefined) throw new Error("There is no fix.");
+    if (change === undefined) throw new Error("No fix was offered.");
     const { line } = start;
     const before = server.textOf("src/service.ts", { start: { line, offset: 6 }, end: change.start });
     const after = server.textOf("src/service.ts", { start: change.end, end: { line: line + 1, offset: 1 } });
@@ -429,7 +445,7 @@ for (const [tag, fixed] of MISSPELT) {
   });
 }
 
-const CURED: readonly (readonly [text: string, cured: string, ...others: string[]])[] = [
+const FIXED: readonly (readonly [text: string, fixed: string, ...others: string[]])[] = [
   ["/** @redisLock(businessFlag=pay) */\nasync", "/** @redisLock businessFlag=pay */\nasync"],
   [
     "/** @redisLock businessFlag=pay, lockTime=3s */\nasync",
@@ -477,9 +493,9 @@ const CURED: readonly (readonly [text: string, cured: string, ...others: string[
   ["/** @redisLock businessFlag=pay */\n", "/** @redisLock businessFlag=pay */\nasync "],
 ];
 
-test.serial("what has a mechanical cure is cured", async (t) => {
+test.serial("offers the right fix for each mistake that has a mechanical fix", async (t) => {
   const file = server.path("src/orders.ts");
-  for (const [text, ...expected] of CURED) {
+  for (const [text, ...expected] of FIXED) {
     const end = `${text.endsWith("async") ? " " : ""}function pay(a: string) { return a; }\nexport { pay };\n`;
     await server.open("src/orders.ts", text + end);
     const error = (await errorsOf("src/orders.ts")).find(({ source }) => source === "lockweave");

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { readFileSync } from "node:fs";
 import type { Project } from "../project";
 
-/** In the protocol, both from 1. */
+/** A position in the protocol, with both numbers starting at 1. */
 export interface Place {
   readonly line: number;
   readonly offset: number;
@@ -24,7 +24,7 @@ interface Message {
   readonly body?: unknown;
 }
 
-/** The server that editors ask, in a process of its own. */
+/** TypeScript's server for editors, in its own process. */
 export class TsServer {
   readonly #child: ChildProcess;
   readonly #project: Project;
@@ -33,10 +33,10 @@ export class TsServer {
   #seq = 0;
   #unread = Buffer.alloc(0);
 
-  /** @param typescript the directory of the package */
+  /** @param typescript the directory of the TypeScript package */
   constructor(project: Project, typescript = dirname(require.resolve("typescript/package.json"))) {
     this.#project = project;
-    // As VS Code starts the TypeScript of the workspace.
+    // The arguments with which VS Code starts the TypeScript of the workspace.
     const settings = ["--allowLocalPluginLoads", "--disableAutomaticTypingAcquisition"];
     const quiet = ["--suppressDiagnosticEvents", "--logVerbosity", "verbose", "--logFile", this.#log];
     this.#child = spawn(process.execPath, [join(typescript, "lib/tsserver.js"), ...settings, ...quiet], {
@@ -50,19 +50,19 @@ export class TsServer {
     return this.#project.path("tsserver.log");
   }
 
-  /** What the server has written down of what it did. */
+  /** Returns the log of the server. */
   log(): string {
     return readFileSync(this.#log, "utf8");
   }
 
-  /** Shows the file to the server with this text, as an editor does that has not saved it. */
+  /** Opens the file with this text, as an editor does with unsaved changes. */
   async open(file: string, text?: string): Promise<void> {
     const fileContent = text ?? (await this.#project.read(file));
     this.#texts.set(file, fileContent);
     await this.ask("updateOpen", { openFiles: [{ file: this.#project.path(file), fileContent }] });
   }
 
-  /** Where the words stand for the first time; behind the `|` in them, if there is one. */
+  /** Returns the position of the first occurrence, or of the `|` in the words if there is one. */
   at(file: string, words: string): Place {
     const text = this.#texts.get(file) ?? "";
     const cursor = Math.max(words.indexOf("|"), 0);
@@ -72,7 +72,7 @@ export class TsServer {
     return { line: lines.length, offset: (lines.at(-1) ?? "").length + 1 };
   }
 
-  /** The text of the range. */
+  /** Returns the text of the range. */
   textOf(file: string, { start, end }: Range): string {
     const lines = (this.#texts.get(file) ?? "").split("\n");
     const offset = (place: Place): number =>
@@ -80,12 +80,12 @@ export class TsServer {
     return lines.join("\n").slice(offset(start), offset(end));
   }
 
-  /** The path by which the server knows the file. */
+  /** Returns the absolute path of the file. */
   path(file: string): string {
     return this.#project.path(file);
   }
 
-  /** The body of the answer. */
+  /** Sends a request. Returns the body of the response. */
   async ask<Body>(command: string, args: object): Promise<Body> {
     const seq = (this.#seq += 1);
     const answer = new Promise<Message>((resolve) => this.#waiting.set(seq, resolve));
@@ -101,7 +101,7 @@ export class TsServer {
     await ended;
   }
 
-  /** `Content-Length: 12`, an empty line, and so many bytes. */
+  /** Parses messages: `Content-Length: 12`, an empty line, and that many bytes. */
   #read(chunk: Buffer): void {
     this.#unread = Buffer.concat([this.#unread, chunk]);
     for (;;) {

@@ -6,7 +6,7 @@ import { referencesIn } from "../../../transformer/hosts/language-service/refere
 import { weave } from "../../../transformer/weave/weave";
 import { readDefaults } from "../../../transformer/read/options";
 
-// What the language service answers, without a server. That editors get it is told in language-service.test.ts.
+// The functions of the language service plugin. language-service.test.ts tests them through a real server.
 
 const FILE = "/app/pay.ts";
 const OPTIONS: ts.CompilerOptions = { noLib: true, types: [], target: ts.ScriptTarget.ES2022 };
@@ -26,25 +26,25 @@ function suggested(text: string, after: string): string[] {
   return completionsAt(ts, project, FILE, offset).map(({ name }) => name);
 }
 
-test("people are told of each attribute whether it is required, and what holds without it", (t) => {
+test("the documentation of each attribute says whether it is required, or its default", (t) => {
   const { defaults } = readDefaults({});
-  const told = Object.keys(ABOUT_ATTRIBUTES).map((name) => aboutAttribute(name, defaults).split("\n\n"));
-  t.is(told[0]?.[1], "Required.");
+  const texts = Object.keys(ABOUT_ATTRIBUTES).map((name) => aboutAttribute(name, defaults).split("\n\n"));
+  t.is(texts[0]?.[1], "Required.");
   const byDefault = Object.values(ABOUT_ATTRIBUTES).map((about) => about.byDefault);
   t.deepEqual(
-    told.map(([, sentence]) => sentence).slice(1),
+    texts.map(([, sentence]) => sentence).slice(1),
     byDefault.slice(1).map((value) => (value === "" ? undefined : `Default: ${value}.`)),
   );
-  for (const [meaning = ""] of told) t.regex(meaning, /^(?:[A-Z]|`).*\.\)?$/);
+  for (const [meaning = ""] of texts) t.regex(meaning, /^(?:[A-Z]|`).*\.\)?$/);
   const ofProject = readDefaults({ lockTime: "20s" }).defaults;
   t.regex(aboutAttribute("lockTime", ofProject), /\n\nDefault: `20s` in this project\.$/);
 });
 
-test("each value that is suggested for an attribute is one that the compiler takes", (t) => {
-  const beside: Readonly<Record<string, string>> = { keyType: "fieldName=id", lockAtLeast: "lockTime=2m" };
+test("the compiler accepts each value that is suggested for an attribute", (t) => {
+  const required: Readonly<Record<string, string>> = { keyType: "fieldName=id", lockAtLeast: "lockTime=2m" };
   for (const [name, { values = [] }] of Object.entries(ABOUT_ATTRIBUTES)) {
     for (const value of values) {
-      const needed = value === "VALUE" ? "" : (beside[name] ?? "");
+      const needed = value === "VALUE" ? "" : (required[name] ?? "");
       const tag = `@redisLock businessFlag=pay keyName=order ${name}=${value} ${needed}`;
       const text = `/** ${tag} */\nexport async function pay(order: { id: string }): Promise<void> {}\n`;
       const problems = weave(FILE, text, { ts, module: "esm" })?.diagnostics.map(({ message }) => message);
@@ -63,7 +63,7 @@ class Shop {
 }
 `;
 
-test("suggests what is private of `this`, and of nothing else", (t) => {
+test("suggests the private members of `this`, and of nothing else", (t) => {
   const after = (path: string): string[] =>
     suggested(SHOP.replace("HERE", path), `keyName=${path}`).toSorted();
   t.deepEqual(after("this."), ["#key", "order", "tenant"]);
@@ -71,7 +71,7 @@ test("suggests what is private of `this`, and of nothing else", (t) => {
   t.deepEqual(after("this.order."), ["id"]);
 });
 
-test("suggests and names what stands between the braces of a whole key, and nothing outside of them", (t) => {
+test("suggests and references names only inside the braces of a whole key", (t) => {
   const tagged = (key: string): string => SHOP.replace("businessFlag=pay keyName=HERE", `key="${key}"`);
   const after = (key: string): string[] => suggested(tagged(key), key).toSorted();
   t.deepEqual(after("mutex:${"), ["order", "this"]);
@@ -88,7 +88,7 @@ test("suggests and names what stands between the braces of a whole key, and noth
   t.true(references.every(({ start }) => start > text.indexOf("order:$") + 5));
 });
 
-test("suggests the error classes that can be created, and nothing else that is named like an error", (t) => {
+test("suggests error classes that can be constructed, and no other names of errors", (t) => {
   const text = `interface Error { message: string }
 declare var Error: { new (message?: string): Error };
 class Busy extends Error {}
@@ -102,7 +102,7 @@ export async function pay() {}
   t.deepEqual(suggested(text, "onFailure="), ["throw", "skip", "Busy"]);
 });
 
-test("a key's expression names parameters, and the properties that it makes are none", (t) => {
+test("a key expression references parameters, but not the properties of its object literals", (t) => {
   const named = (key: string): string[] => {
     const text = `/** @redisLock businessFlag=pay keyName="${key}" */
 export async function pay(order: { id: string }, no: string) {}

@@ -5,7 +5,7 @@ import type { Files, Finished, Project } from "../project";
 import { isMatrix } from "../../support/suites";
 import { example, projectWith } from "./tools";
 
-// Tools that read comments: they must accept the tag and leave it as it is.
+// Tools that read comments. They must accept the tag and leave it unchanged.
 
 const inMatrix = isMatrix ? test.serial : test.skip;
 
@@ -82,7 +82,7 @@ inMatrix("prettier-plugin-jsdoc deletes the first value of a tag, and the build 
   t.regex((await project.tspc()).stdout, /LW1001: .*`businessFlag`/);
 });
 
-inMatrix("prettier-plugin-jsdoc leaves tags alone with the setting in docs/linters.md", async (t) => {
+inMatrix("prettier-plugin-jsdoc leaves tags unchanged with the setting in docs/linters.md", async (t) => {
   t.timeout(300_000);
   const config = example("prettier-plugin-jsdoc", "prettier.config.mjs");
   t.is(await formatted(config, TAGGED, "src/services/pay.ts"), TAGGED);
@@ -122,29 +122,26 @@ const before = [plugin.before({ introspectComments: true }, program)];
 program.emit(undefined, (name, text) => console.log(text), undefined, false, { before });
 `;
 
-inMatrix(
-  "the Swagger plugin of NestJS publishes no tag that is written as docs/linters.md shows",
-  async (t) => {
-    t.timeout(300_000);
-    const file = "src/orders.controller.ts";
-    const files: Files = { ...example("Swagger plugin of NestJS", file), "compile.cjs": COMPILE };
-    const project = await projectWith(SWAGGER, files);
-    const published = async (text: string): Promise<string> => {
-      await project.write({ [file]: text });
-      const { code, stdout, stderr } = await project.run("compile.cjs");
-      t.is(code, 0, stderr);
-      return /summary: "(.*?)"/.exec(stdout)?.[1] ?? "";
-    };
-    const text = files[file] ?? "";
-    t.is(await published(text), "Pays an order.");
-    t.regex((await lockweave(project, "list")).stdout, /LOCK_pay_\{orderNo\}/);
+inMatrix("the Swagger plugin of NestJS publishes no tag that is written as in docs/linters.md", async (t) => {
+  t.timeout(300_000);
+  const file = "src/orders.controller.ts";
+  const files: Files = { ...example("Swagger plugin of NestJS", file), "compile.cjs": COMPILE };
+  const project = await projectWith(SWAGGER, files);
+  const published = async (text: string): Promise<string> => {
+    await project.write({ [file]: text });
+    const { code, stdout, stderr } = await project.run("compile.cjs");
+    t.is(code, 0, stderr);
+    return /summary: "(.*?)"/.exec(stdout)?.[1] ?? "";
+  };
+  const text = files[file] ?? "";
+  t.is(await published(text), "Pays an order.");
+  t.regex((await lockweave(project, "list")).stdout, /LOCK_pay_\{orderNo\}/);
 
-    const together = text.replace(". */\n  /** ", ".\n   * ");
-    t.is(await published(together), "Pays an order.\\n@redisLock businessFlag=pay keyName=orderNo");
-    const [, description = "", tag = "", decorator = ""] =
-      /( +\/\*\* Pays.*?\n)(.*?\n)( +@Post.*?\n)/s.exec(text) ?? [];
-    t.is(await published(text.replace(description, "")), "@redisLock businessFlag=pay keyName=orderNo");
-    t.is(await published(text.replace(description + tag + decorator, decorator + tag)), "");
-    t.regex((await lockweave(project, "list")).stdout, /LOCK_pay_\{orderNo\}/);
-  },
-);
+  const together = text.replace(". */\n  /** ", ".\n   * ");
+  t.is(await published(together), "Pays an order.\\n@redisLock businessFlag=pay keyName=orderNo");
+  const [, description = "", tag = "", decorator = ""] =
+    /( +\/\*\* Pays.*?\n)(.*?\n)( +@Post.*?\n)/s.exec(text) ?? [];
+  t.is(await published(text.replace(description, "")), "@redisLock businessFlag=pay keyName=orderNo");
+  t.is(await published(text.replace(description + tag + decorator, decorator + tag)), "");
+  t.regex((await lockweave(project, "list")).stdout, /LOCK_pay_\{orderNo\}/);
+});

@@ -13,7 +13,7 @@ export async function projectWith(tools: readonly string[], files: Files): Promi
     const name = spec.replace(/(?!^)@.*/, "");
     const path = project.path(`node_modules/${name}`);
     await mkdir(dirname(path), { recursive: true });
-    await rm(path, { recursive: true, force: true }); // The project has a TypeScript of ours.
+    await rm(path, { recursive: true, force: true }); // The project already links the repository's TypeScript.
     await symlink(join(modules, name), path);
   }
   await installLockweave(project);

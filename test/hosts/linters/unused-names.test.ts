@@ -16,7 +16,7 @@ export const isLarge = (id: string): boolean => id !== "";
 export const unused = 1;
 `,
 };
-/** Whatever is called `unused...` is unused. Tags use all the rest. */
+/** Names that start with `unused` are unused. Tags use all others. */
 const TAGGED = `import { isLarge, OrderBusy, region, unused } from "./errors.js";
 import type { Order } from "./errors.js";
 import * as keys from "./errors.js";
@@ -81,22 +81,25 @@ const eslint = (project: Project, ...args: readonly string[]): Promise<Finished>
   project.run("node_modules/eslint/bin/eslint.js", "src/pay.ts", ...args);
 
 for (const eslintVersion of ["eslint@9.39.5", "eslint@10.15.0"]) {
-  inMatrix(`${eslintVersion}: a name that only a tag uses is used, and --fix keeps its import`, async (t) => {
-    t.timeout(300_000);
-    const project = await projectWith([eslintVersion, ...ESLINT_PLUGINS], {
-      ...ERRORS,
-      "src/pay.ts": TAGGED,
-      "eslint.config.mjs": CONFIG,
-    });
-    const { stdout } = await eslint(project, "--format", "json");
-    const [{ messages } = { messages: [] }] = JSON.parse(stdout) as Report;
-    t.deepEqual(reported(messages, "no-unused-vars"), UNUSED);
-    t.deepEqual(reported(messages, "@typescript-eslint/no-unused-vars"), UNUSED);
-    t.deepEqual(reported(messages, "unused-imports/no-unused-imports"), ["1 unused"]);
+  inMatrix(
+    `${eslintVersion}: a name that only a tag uses counts as used, and --fix keeps its import`,
+    async (t) => {
+      t.timeout(300_000);
+      const project = await projectWith([eslintVersion, ...ESLINT_PLUGINS], {
+        ...ERRORS,
+        "src/pay.ts": TAGGED,
+        "eslint.config.mjs": CONFIG,
+      });
+      const { stdout } = await eslint(project, "--format", "json");
+      const [{ messages } = { messages: [] }] = JSON.parse(stdout) as Report;
+      t.deepEqual(reported(messages, "no-unused-vars"), UNUSED);
+      t.deepEqual(reported(messages, "@typescript-eslint/no-unused-vars"), UNUSED);
+      t.deepEqual(reported(messages, "unused-imports/no-unused-imports"), ["1 unused"]);
 
-    await eslint(project, "--fix");
-    t.is(await project.read("src/pay.ts"), TAGGED.replace("region, unused }", "region }"));
-  });
+      await eslint(project, "--fix");
+      t.is(await project.read("src/pay.ts"), TAGGED.replace("region, unused }", "region }"));
+    },
+  );
 }
 
 inMatrix("ESLint: without the plugin, --fix removes imports that only a tag uses", async (t) => {
@@ -110,7 +113,7 @@ inMatrix("ESLint: without the plugin, --fix removes imports that only a tag uses
   t.notRegex(await project.read("src/pay.ts"), /import .*OrderBusy/);
 });
 
-inMatrix("ESLint: the configuration in docs/linters.md works, and has types", async (t) => {
+inMatrix("ESLint: the configuration in docs/linters.md works and passes the type check", async (t) => {
   t.timeout(300_000);
   const config = example("ESLint", "eslint.config.mjs");
   const project = await projectWith(ESLINT, { ...ERRORS, "src/pay.ts": TAGGED, ...config });
@@ -127,7 +130,7 @@ inMatrix("ESLint: the configuration in docs/linters.md works, and has types", as
 const OXLINT = ["oxlint@1.89.0", "@typescript-eslint/eslint-plugin@8.73.0", "typescript@6.0.3"];
 
 inMatrix(
-  "oxlint: with the configuration in docs/linters.md, a name that only a tag uses is used",
+  "oxlint: with the configuration in docs/linters.md, a name that only a tag uses counts as used",
   async (t) => {
     t.timeout(300_000);
     const project = await projectWith(OXLINT, {
@@ -171,7 +174,7 @@ const BIOME_CONFIG: Files = {
 const biome = (project: Project): Promise<Finished> =>
   project.run("node_modules/@biomejs/biome/bin/biome", "check", "--write", "--unsafe", "src/pay.ts");
 
-inMatrix("Biome: the example in docs/linters.md stays as it is, and is locked", async (t) => {
+inMatrix("Biome: the example in docs/linters.md stays unchanged and has its lock", async (t) => {
   t.timeout(300_000);
   const files = { ...BIOME_CONFIG, ...ERRORS, ...example("Biome", "src/pay.ts") };
   const project = await projectWith(BIOME, files);
@@ -180,7 +183,7 @@ inMatrix("Biome: the example in docs/linters.md stays as it is, and is locked", 
   t.is(await project.read("src/pay.ts"), files["src/pay.ts"] ?? "");
   t.regex((await lockweave(project, "list")).stdout, /LOCK_pay_\{orderNo\}/);
 
-  // Biome heeds each of the two: it changes the file without them.
+  // Biome respects both: it changes the file if one is missing.
   for (const words of ["{@link OrderBusy}", "biome-ignore"]) {
     const without = (files["src/pay.ts"] ?? "").replace(words, "");
     await project.write({ "src/pay.ts": without });
@@ -207,7 +210,7 @@ export class Orders {
   t.is(await project.read("src/pay.ts"), text);
 });
 
-inMatrix("Biome: a link in the comment is a use for TypeScript's noUnusedLocals too", async (t) => {
+inMatrix("Biome: a link in the comment also counts as a use for TypeScript's noUnusedLocals", async (t) => {
   const files = { ...ERRORS, ...example("Biome", "src/pay.ts") };
   const project = await projectWith(["typescript@6.0.3"], files);
   const options = ["--noEmit", "--noUnusedLocals", "--module", "esnext", "--moduleResolution", "bundler"];

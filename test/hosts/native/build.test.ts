@@ -3,19 +3,19 @@ import { join } from "node:path";
 import { decode } from "@jridgewell/sourcemap-codec";
 import { lockweave } from "../../cli/command";
 import { linkTypeScript7 } from "../../cli/tools";
-import { exampleFiles, linesOf, storyOf } from "../examples";
+import { exampleFiles, linesOf, expectedLinesOf } from "../examples";
 import { inMatrix, outsideMatrix } from "../../support/suites";
 import { makeProject, PACKAGE, Project, tsconfig, type Files, type Settings } from "../project";
 import { Watch } from "../watch";
 
-/** A project whose TypeScript is 7. */
+/** Creates a project with TypeScript 7. */
 async function makeNativeProject(files: Files, settings: Settings = {}): Promise<Project> {
   const project = await makeProject(files, { plugins: undefined, ...settings });
   await linkTypeScript7(project);
   return project;
 }
 
-/** The project's compiler, without us. */
+/** Runs the project's compiler without Lockweave. */
 function tsc7(project: Project, ...args: readonly string[]): ReturnType<Project["run"]> {
   return project.run("node_modules/typescript/bin/tsc", "--pretty", "false", ...args);
 }
@@ -45,7 +45,7 @@ const FILES = { "src/orders.ts": ORDERS, "src/busy.ts": BUSY, "src/main.ts": MAI
 
 for (const type of ["module", "commonjs"]) {
   outsideMatrix(
-    `a ${type} project with TypeScript 7 is built with its locks, and its stack traces name the sources`,
+    `a ${type} project built with TypeScript 7 has its locks, and its stack traces name the sources`,
     async (t) => {
       const project = await makeNativeProject(
         { ...FILES, "package.json": JSON.stringify({ type }) },
@@ -61,7 +61,7 @@ for (const type of ["module", "commonjs"]) {
   );
 }
 
-inMatrix("JavaScript in the words of CommonJS keeps its exports", async (t) => {
+inMatrix("JavaScript with CommonJS syntax keeps its exports", async (t) => {
   const project = await makeNativeProject(
     {
       "package.json": "{}",
@@ -80,7 +80,7 @@ exports.pay = async (order) => order.id + " under " + lockweave.currentLock().ke
 });
 
 inMatrix(
-  "of JavaScript in the words of CommonJS the key is checked, also where a comment is all that comes first",
+  "checks keys in JavaScript with CommonJS syntax, also if the tag comes first or after a shebang",
   async (t) => {
     const pay = `/** @redisLock businessFlag=pay keyName=order.idd
  * @param {{ id: string }} order */
@@ -101,26 +101,23 @@ exports.pay = async (order) => order.id;
   },
 );
 
-inMatrix(
-  "the examples that TypeScript 7 has built do what they do when tspc has compiled them",
-  async (t) => {
-    const files = Object.entries(exampleFiles("mts", "mjs")).map(
-      ([file, text]) => [`src/${file}`, text] as const,
-    );
-    const project = await makeNativeProject(Object.fromEntries(files), { types: ["node"] });
-    t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
-    for (const [example, entry] of [
-      ["order-controller", "main"],
-      ["reentrant", "reentrant"],
-    ] as const) {
-      const { stdout, stderr } = await project.run(`out/${example}/${entry}.mjs`);
-      t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
-    }
-  },
-);
+inMatrix("examples built with TypeScript 7 behave as when compiled by tspc", async (t) => {
+  const files = Object.entries(exampleFiles("mts", "mjs")).map(
+    ([file, text]) => [`src/${file}`, text] as const,
+  );
+  const project = await makeNativeProject(Object.fromEntries(files), { types: ["node"] });
+  t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
+  for (const [example, entry] of [
+    ["order-controller", "main"],
+    ["reentrant", "reentrant"],
+  ] as const) {
+    const { stdout, stderr } = await project.run(`out/${example}/${entry}.mjs`);
+    t.deepEqual(linesOf(stdout), await expectedLinesOf(example), stderr);
+  }
+});
 
 inMatrix(
-  "its declarations, and what is in no tagged file, are those that the compiler makes alone",
+  "declarations, and the output of files without tags, equal those of the compiler alone",
   async (t) => {
     const settings = { declaration: true, declarationMap: true, sourceMap: true, types: ["node"] };
     const project = await makeNativeProject(FILES, settings);
@@ -142,7 +139,7 @@ const MAP_SETTINGS: readonly Settings[] = [
 
 for (const [index, settings] of MAP_SETTINGS.entries()) {
   const once = index === 0 ? outsideMatrix : inMatrix;
-  once(`source maps are those of TypeScript 6 for ${JSON.stringify(settings)}`, async (t) => {
+  once(`source maps match those of TypeScript 6 for ${JSON.stringify(settings)}`, async (t) => {
     const project = await makeNativeProject(
       {
         "src/deep/orders.ts": ORDERS,
@@ -171,7 +168,7 @@ for (const [index, settings] of MAP_SETTINGS.entries()) {
   });
 }
 
-/** The source map of a file, and where the file says that it is. */
+/** Returns the source map of a file, and the URL of the map in the file. */
 async function mapOf(project: Project, file: string): Promise<{ map: { mappings: string }; url: string }> {
   const [, url = ""] = /\n\/\/# sourceMappingURL=(\S+)\s*$/.exec(await project.read(file)) ?? [];
   const [, inline] = url.split("base64,");
@@ -191,11 +188,9 @@ function placesIn(mappings: string): Place[] {
     );
 }
 
-outsideMatrix(
-  "what is wrong with a tag is said at its words, among what the compiler says of the rest",
-  async (t) => {
-    const project = await makeNativeProject({
-      "src/a.ts": `export const early: number = "";
+outsideMatrix("errors in tags have their positions, in order with the compiler's other errors", async (t) => {
+  const project = await makeNativeProject({
+    "src/a.ts": `export const early: number = "";
 
 /** @redisLock businessFlag=pay keyName=orderNo.size */
 export async function pay(orderNo: string): Promise<void> {}
@@ -205,29 +200,28 @@ export async function refund(orderNo: string): Promise<void> {}
 
 export const late: number = "";
 `,
-    });
-    const notANumber = "error TS2322: Type 'string' is not assignable to type 'number'.";
-    t.deepEqual(await lockweave(project, "build"), {
-      code: 2,
-      stdout: `src/a.ts(1,14): ${notANumber}
+  });
+  const notANumber = "error TS2322: Type 'string' is not assignable to type 'number'.";
+  t.deepEqual(await lockweave(project, "build"), {
+    code: 2,
+    stdout: `src/a.ts(1,14): ${notANumber}
 src/a.ts(3,49): error TS2339: Property 'size' does not exist on type 'string'.
 src/a.ts(6,41): error TS901202: LW1202: The function has no parameter \`orderNO\`. Did you mean \`orderNo\`?
 src/a.ts(9,14): ${notANumber}
 `,
-      stderr: "",
-    });
-    await t.throwsAsync(
-      project
-        .run("--input-type=module", "--eval", `await (await import("./out/a.js")).refund("A1")`)
-        .then(({ stderr }) => {
-          throw new Error(stderr);
-        }),
-      { message: /The function refuses to run unlocked/ },
-    );
-  },
-);
+    stderr: "",
+  });
+  await t.throwsAsync(
+    project
+      .run("--input-type=module", "--eval", `await (await import("./out/a.js")).refund("A1")`)
+      .then(({ stderr }) => {
+        throw new Error(stderr);
+      }),
+    { message: /The function refuses to run unlocked/ },
+  );
+});
 
-inMatrix("a project is built and checked from where nothing of it is", async (t) => {
+inMatrix("a project can be built and checked from an unrelated directory", async (t) => {
   const project = await makeNativeProject({
     "app/tsconfig.json": tsconfig({ plugins: undefined }),
     "app/src/a.ts": `/** @redisLock businessFlag=pay keyName=orderNo.size */
@@ -236,31 +230,28 @@ export async function pay(orderNo: string): Promise<void> {}
     "tools/empty.txt": "",
   });
   const tools = new Project(project.path("tools"));
-  const said = "Property 'size' does not exist on type 'string'.";
+  const message = "Property 'size' does not exist on type 'string'.";
   t.deepEqual(await lockweave(tools, "build", "-p", "../app"), {
     code: 2,
-    stdout: `../app/src/a.ts(1,49): error TS2339: ${said}\n`,
+    stdout: `../app/src/a.ts(1,49): error TS2339: ${message}\n`,
     stderr: "",
   });
   const { code, stderr } = await lockweave(tools, "check", "-p", "../app");
   t.is(code, 1);
-  t.true(stderr.startsWith(`../app/src/a.ts:1:49: TS2339: ${said}\n`), stderr);
+  t.true(stderr.startsWith(`../app/src/a.ts:1:49: TS2339: ${message}\n`), stderr);
+});
+
+outsideMatrix("noEmitOnError also applies to errors in tags", async (t) => {
+  const files = {
+    "src/a.ts": `/** @redisLock businessFlag=pay keyName=no */\nexport async function pay(): Promise<void> {}\n`,
+  };
+  const project = await makeNativeProject(files, { noEmitOnError: true, declaration: true });
+  t.like(await lockweave(project, "build"), { code: 1 });
+  await t.throwsAsync(access(project.path("out")));
 });
 
 outsideMatrix(
-  "a project that is not to be emitted with errors is not emitted with a wrong tag",
-  async (t) => {
-    const files = {
-      "src/a.ts": `/** @redisLock businessFlag=pay keyName=no */\nexport async function pay(): Promise<void> {}\n`,
-    };
-    const project = await makeNativeProject(files, { noEmitOnError: true, declaration: true });
-    t.like(await lockweave(project, "build"), { code: 1 });
-    await t.throwsAsync(access(project.path("out")));
-  },
-);
-
-outsideMatrix(
-  "a project that imports `.ts` files, and so emits nothing, is looked at as it is",
+  "a project with noEmit that imports `.ts` files can be built, listed, and checked",
   async (t) => {
     const settings = { noEmit: true, allowImportingTsExtensions: true, types: ["node"] };
     const project = await makeNativeProject(
@@ -270,7 +261,7 @@ outsideMatrix(
     t.like(await tsc7(project), { code: 0, stdout: "" });
     t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
     t.regex((await lockweave(project, "list")).stdout, /^src\/orders\.ts:5 +Orders\.pay /m);
-    // What its bundler makes of it has the same locks.
+    // Stands for the output of its bundler, which has the same locks.
     const bundled = await makeNativeProject(FILES, { types: ["node"] });
     t.like(await lockweave(bundled, "build"), { code: 0 });
     await project.write({ "dist/main.js": await bundled.read("out/orders.js") });
@@ -283,7 +274,7 @@ outsideMatrix(
   },
 );
 
-outsideMatrix("what is wrong with the settings is said in the compiler's words alone", async (t) => {
+outsideMatrix("errors in the settings are printed as by the compiler, and nothing else is", async (t) => {
   const project = await makeNativeProject(FILES, { module: "nodenext", moduleResolution: "bundler" });
   const { code, stdout } = await tsc7(project);
   t.not(code, 0);
@@ -292,7 +283,7 @@ outsideMatrix("what is wrong with the settings is said in the compiler's words a
   t.deepEqual(await lockweave(project, "build"), { code: 1, stdout: `${options.join("\n")}\n`, stderr: "" });
 });
 
-inMatrix("what only a tag uses is used", async (t) => {
+inMatrix("a name that only a tag uses is not reported as unused", async (t) => {
   const project = await makeNativeProject(
     {
       "src/a.ts": `import { Busy, Idle } from "./busy.js";
@@ -311,7 +302,7 @@ export async function pay(orderNo: string): Promise<void> {}
   });
 });
 
-inMatrix("what silences a function does not silence its tag", async (t) => {
+inMatrix("a comment that suppresses errors of a function does not suppress errors in its tag", async (t) => {
   const project = await makeNativeProject({
     "src/a.ts": `/** @redisLock businessFlag=pay keyName=orderNo.size */
 // @ts-ignore
@@ -329,7 +320,7 @@ export const base = "@tsconfig/base";
   t.true(emitted.includes('"@tsconfig/base"'));
 });
 
-inMatrix("paths, referenced projects and JSON are found from the woven files, too", async (t) => {
+inMatrix("woven files resolve paths, referenced projects, and JSON", async (t) => {
   const library = { composite: true, rootDir: ".", outDir: "../out-lib", types: [] };
   const project = await makeNativeProject({
     "tsconfig.json": JSON.stringify({
@@ -368,7 +359,7 @@ export async function price(tax: number): Promise<number> {
   t.is(await project.read("out/data.json"), `{ "tax": 2 }\n`);
 });
 
-inMatrix("what it takes in from a build without the weave is an error", async (t) => {
+inMatrix("an import from a package built without the weave is an error", async (t) => {
   const project = await makeNativeProject({
     "src/a.ts": `export { pay } from "library";\n`,
     "node_modules/library/package.json": JSON.stringify({
@@ -386,28 +377,31 @@ export declare function pay(orderNo: string): Promise<void>;
   t.regex(stdout, /^error TS90\d{4}: LW\d{4}: .*`pay`.*index\.js/);
 });
 
-inMatrix("`--watch` builds again after each change, in words by which an editor knows the end", async (t) => {
-  const wrong = ORDERS.replace("keyName=orderNo", "keyName=orderNO");
-  const project = await makeNativeProject({ "src/busy.ts": BUSY, "src/orders.ts": wrong });
-  const watch = new Watch(project, [join(PACKAGE, "dist/transformer/cli/main.js"), "build", "--watch"]);
-  t.teardown(() => watch.stop());
-  t.regex(
-    await watch.build(),
-    /Starting compilation in watch mode\.\.\.\n\nsrc\/orders\.ts\(5,43\): error TS901202.*Found 1 error\. Watching/s,
-  );
-  await project.write({ "src/orders.ts": ORDERS });
-  // Nothing is said in between: what is wrong is said once.
-  t.regex(await watch.build(), /^[\d:]+ [AP]M - File change detected.*Found 0 errors\. Watching/s);
-  t.regex(await project.read("out/orders.js"), /lockweave\.acquire\(/);
-  await project.write({ "src/added.ts": wrong });
-  t.regex(
-    await watch.build(),
-    /^[\d:]+ [AP]M - File change detected.*src\/added\.ts\(5,43\): error TS901202.*Found 1 error\. Watching/s,
-  );
-});
+inMatrix(
+  "`build --watch` builds again after each change, with messages that editors recognize",
+  async (t) => {
+    const wrong = ORDERS.replace("keyName=orderNo", "keyName=orderNO");
+    const project = await makeNativeProject({ "src/busy.ts": BUSY, "src/orders.ts": wrong });
+    const watch = new Watch(project, [join(PACKAGE, "dist/transformer/cli/main.js"), "build", "--watch"]);
+    t.teardown(() => watch.stop());
+    t.regex(
+      await watch.build(),
+      /Starting compilation in watch mode\.\.\.\n\nsrc\/orders\.ts\(5,43\): error TS901202.*Found 1 error\. Watching/s,
+    );
+    await project.write({ "src/orders.ts": ORDERS });
+    // Nothing is printed in between, so each error is reported once.
+    t.regex(await watch.build(), /^[\d:]+ [AP]M - File change detected.*Found 0 errors\. Watching/s);
+    t.regex(await project.read("out/orders.js"), /lockweave\.acquire\(/);
+    await project.write({ "src/added.ts": wrong });
+    t.regex(
+      await watch.build(),
+      /^[\d:]+ [AP]M - File change detected.*src\/added\.ts\(5,43\): error TS901202.*Found 1 error\. Watching/s,
+    );
+  },
+);
 
 outsideMatrix(
-  "`check --watch` says what is wrong with tags after each change, in words that editors know",
+  "`check --watch` reports errors in tags after each change, with messages that editors recognize",
   async (t) => {
     const wrong = ORDERS.replace("keyName=orderNo", "keyName=orderNO");
     const project = await makeNativeProject({ "src/busy.ts": BUSY, "src/orders.ts": wrong });

@@ -4,7 +4,7 @@ import { linkTypeScript7 } from "../../cli/tools";
 import { makeProject, type Files, type Project, type Settings } from "../project";
 import { inMatrix, outsideMatrix } from "../../support/suites";
 
-// With TypeScript 7, `paths` leads the compiler to the sources of a library, and Node loads the package of that name.
+// With TypeScript 7, `paths` resolves to the sources of a library for the compiler, but Node loads the package.
 
 const PAY = `/** @redisLock businessFlag=pay keyName=id */
 export async function pay(id: string): Promise<string> { return id; }
@@ -26,7 +26,7 @@ const SETTINGS: Settings = {
   plugins: undefined,
 };
 
-/** An application that compiles the sources of a library, and has a link to the library's package. */
+/** Creates an application that compiles the sources of a library and links the library's package. */
 async function withShop(manifest: object, files: Files = {}, settings: Settings = {}): Promise<Project> {
   const project = await makeProject(
     {
@@ -49,12 +49,12 @@ inMatrix(
   async (t) => {
     const project = await withShop({ exports: "./src/index.ts" }, {}, { paths: undefined });
     const { code, stdout, stderr } = await lockweave(project, "build");
-    const said = stdout + stderr;
-    t.is(code, 2, said);
+    const output = stdout + stderr;
+    t.is(code, 2, output);
     const message =
       "LW1406: This imports `pay` with `@redisLock` from `pay.ts`, the TypeScript that a linked package";
-    t.true(said.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), said);
-    t.is(said.split("error TS").length, 2, said);
+    t.true(output.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), output);
+    t.is(output.split("error TS").length, 2, output);
     for (const line of [
       'import { pay } from "@acme/shop"; // lockweave-allow LW1406: lockweave/register loads it',
       'import type { pay } from "@acme/shop";',
@@ -67,18 +67,18 @@ inMatrix(
 );
 
 for (const [what, manifest, files, from] of [
-  ["hands out its TypeScript", { exports: "./src/index.ts" }, {}, " from `pay.ts`"],
-  ["hands out JavaScript without the lock", BUILT, { "packages/acme/shop/dist/index.js": UNWOVEN }, ""],
+  ["exports its TypeScript", { exports: "./src/index.ts" }, {}, " from `pay.ts`"],
+  ["exports JavaScript without the lock", BUILT, { "packages/acme/shop/dist/index.js": UNWOVEN }, ""],
 ] as const) {
   outsideMatrix(
-    `lockweave build reports an import that \`paths\` leads to the sources if the package ${what}`,
+    `lockweave build reports an import that \`paths\` resolves to the sources if the package ${what}`,
     async (t) => {
       const project = await withShop(manifest, files);
       const { code, stdout, stderr } = await lockweave(project, "build");
-      const said = stdout + stderr;
-      t.is(code, 2, said);
+      const output = stdout + stderr;
+      t.is(code, 2, output);
       const message = `LW1406: This imports \`pay\` with \`@redisLock\`${from}. \`paths\` leads`;
-      t.true(said.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), said);
+      t.true(output.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), output);
       const checked = await lockweave(project, "check");
       t.is(checked.code, 1);
       t.true(checked.stderr.includes("src/main.ts:2:21: LW1406"), checked.stderr);
@@ -94,7 +94,7 @@ for (const [what, manifest, files, from] of [
 }
 
 inMatrix(
-  "lockweave build accepts `paths` to the sources if Node loads what this build makes of them, or nothing is built",
+  "lockweave build accepts `paths` to the sources if Node loads this build's output, or nothing is built",
   async (t) => {
     const own = await withShop(
       { main: "../../../out/packages/acme/shop/src/index.js" },
@@ -106,21 +106,18 @@ inMatrix(
   },
 );
 
-inMatrix(
-  "lockweave build knows the `paths` of a tsconfig.json that is extended, exact names first",
-  async (t) => {
-    const shared = {
-      compilerOptions: { paths: { "@acme/*": ["./nowhere/*"], "@acme/shop": ["./packages/acme/shop/src"] } },
-    };
-    const project = await withShop(
-      BUILT,
-      { "tsconfig.base.json": JSON.stringify(shared), "packages/acme/shop/dist/index.js": UNWOVEN },
-      { paths: undefined, moduleResolution: "bundler", module: "esnext" },
-    );
-    const own = JSON.parse(await project.read("tsconfig.json")) as object;
-    await project.write({ "tsconfig.json": JSON.stringify({ extends: "./tsconfig.base.json", ...own }) });
-    const { code, stdout, stderr } = await lockweave(project, "build");
-    t.is(code, 2);
-    t.regex(stdout + stderr, /LW1406: This imports `pay` with `@redisLock`\. `paths` leads/);
-  },
-);
+inMatrix("lockweave build uses the `paths` of an extended tsconfig.json, exact names first", async (t) => {
+  const shared = {
+    compilerOptions: { paths: { "@acme/*": ["./nowhere/*"], "@acme/shop": ["./packages/acme/shop/src"] } },
+  };
+  const project = await withShop(
+    BUILT,
+    { "tsconfig.base.json": JSON.stringify(shared), "packages/acme/shop/dist/index.js": UNWOVEN },
+    { paths: undefined, moduleResolution: "bundler", module: "esnext" },
+  );
+  const own = JSON.parse(await project.read("tsconfig.json")) as object;
+  await project.write({ "tsconfig.json": JSON.stringify({ extends: "./tsconfig.base.json", ...own }) });
+  const { code, stdout, stderr } = await lockweave(project, "build");
+  t.is(code, 2);
+  t.regex(stdout + stderr, /LW1406: This imports `pay` with `@redisLock`\. `paths` leads/);
+});

@@ -6,12 +6,12 @@ import { makeProject, type Project } from "../project";
 
 const ts = parser();
 
-/** What holds, first. */
+/** Returns the configuration files of a project, by precedence. */
 function extendedBy(project: Project, config = "tsconfig.json"): string[] {
   return configFiles(ts, project.path(config)).map(({ path }) => path.slice(project.dir.length + 1));
 }
 
-test("a tsconfig.json extends others by path, with and without the ending, and by package", async (t) => {
+test("a tsconfig.json extends others by path, with or without the extension, and by package", async (t) => {
   const project = await makeProject({
     "config/base.json": "{}",
     "node_modules/shared/package.json": JSON.stringify({ main: "index.js" }),
@@ -42,7 +42,7 @@ test("a tsconfig.json extends others by path, with and without the ending, and b
   }
 });
 
-test("a link to a tsconfig.json stands where it is: what it says of paths begins there", async (t) => {
+test("a linked tsconfig.json keeps the path of its link, where its relative paths start", async (t) => {
   const project = await makeProject({
     "tsconfig.json": '{ "extends": "./base" }',
     "elsewhere/base.json": "{}",
@@ -51,7 +51,7 @@ test("a link to a tsconfig.json stands where it is: what it says of paths begins
   t.deepEqual(extendedBy(project), ["tsconfig.json", "base.json"]);
 });
 
-test("of several that are extended the last one holds, and each before those that it extends itself", async (t) => {
+test("the last of several extended files takes precedence, and each overrides those that it extends", async (t) => {
   const project = await makeProject({
     "tsconfig.json": `{
       // Comments and commas at the end are allowed.
@@ -66,7 +66,7 @@ test("of several that are extended the last one holds, and each before those tha
   t.deepEqual(settings, [{ strict: true }, {}, { target: "es2020" }, {}]);
 });
 
-test("a project comes behind those that it references, once each, and one without files of its own not at all", async (t) => {
+test("projects come after their references, once each, and projects without files are left out", async (t) => {
   const references = (...paths: readonly string[]): object => ({
     references: paths.map((path) => ({ path })),
   });

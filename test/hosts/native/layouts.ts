@@ -6,10 +6,10 @@ import { PACKAGE, type Project } from "../project";
 
 type Kind = "typescript@6" | "typescript@7" | "@typescript/typescript6";
 
-/** TypeScript 6 and 7, by the names under which a project has them. */
+/** The versions of TypeScript in a project, by package name. */
 export type Layout = Readonly<Record<string, Kind>>;
 
-/** The layout that the TypeScript team recommends for the transition. `tsc` is TypeScript 7's there. */
+/** The layout that the TypeScript team recommends for the transition. Its `tsc` is that of TypeScript 7. */
 export const RECOMMENDED: Layout = {
   "@typescript/native": "typescript@7",
   typescript: "@typescript/typescript6",
@@ -21,7 +21,7 @@ const VERSIONS: Readonly<Record<Kind, string>> = {
   "@typescript/typescript6": "npm:@typescript/typescript6@6.0.2",
 };
 
-/** Lets npm install the layout. */
+/** Installs the layout with npm. */
 export async function installLayout(project: Project, layout: Layout): Promise<void> {
   const names = Object.keys(layout);
   const packages = Object.entries(layout).map(([name, kind]) => `${name}@${VERSIONS[kind]}`);
@@ -31,7 +31,7 @@ export async function installLayout(project: Project, layout: Layout): Promise<v
   await writeDependencies(project, layout);
 }
 
-/** Lays the same files out without npm. */
+/** Creates the files of the layout without npm. */
 export async function layOut(project: Project, layout: Layout, tsc?: string): Promise<void> {
   await rm(project.path("node_modules/typescript"), { recursive: true });
   for (const [name, kind] of Object.entries(layout)) {
@@ -62,7 +62,7 @@ async function directoryOf(kind: Kind): Promise<string> {
     : join(dirname(await install("typescript")), "node_modules/typescript");
 }
 
-/** The package has these files, and takes TypeScript 6 from its dependency `@typescript/old`. */
+/** Writes the files of the package, which loads TypeScript 6 from its dependency `@typescript/old`. */
 async function writeTypeScript6(project: Project, name: string): Promise<void> {
   const manifest = {
     name: "@typescript/typescript6",

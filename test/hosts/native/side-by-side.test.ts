@@ -6,7 +6,7 @@ import { inMatrixSerially, outsideMatrixSerially } from "../../support/suites";
 import { makeProject, PLUGIN, type Files, type Project } from "../project";
 import { installLayout, layOut, RECOMMENDED, type Layout } from "./layouts";
 
-// TypeScript 6 and 7 beside each other, under any names.
+// TypeScript 6 and 7 installed together, under any names.
 
 const LAYOUTS: Readonly<Record<string, Layout>> = {
   "typescript is @typescript/typescript6, and @typescript/native is 7": RECOMMENDED,
@@ -52,7 +52,7 @@ outsideMatrixSerially("build and check find TypeScript under other names", async
 });
 
 for (const [what, layout] of Object.entries(LAYOUTS)) {
-  inMatrixSerially(`build, check, and diff work as npm installs it: ${what}`, async (t) => {
+  inMatrixSerially(`build, check, and diff work in a layout that npm installs: ${what}`, async (t) => {
     const project = await makeProject(FILES);
     await installLayout(project, layout);
     await isBuiltAndChecked(t, project);
@@ -61,7 +61,7 @@ for (const [what, layout] of Object.entries(LAYOUTS)) {
   });
 }
 
-inMatrixSerially("a project with @typescript/typescript6 alone is built and checked", async (t) => {
+inMatrixSerially("a project with only @typescript/typescript6 can be built and checked", async (t) => {
   const project = await makeProject({
     "src/pay.ts": FILES["src/pay.ts"].replace("pay(orderNo);", "orderNo;"),
   });
@@ -119,7 +119,7 @@ outsideMatrixSerially("a path or a package that is not TypeScript is not run", a
     "node_modules/tool/package.json": `{ "name": "tool", "version": "7.0.0", "main": "tool.cjs" }`,
     "node_modules/tool/tool.cjs": sayHello,
   });
-  // The first two lead to the package of the application.
+  // The first two resolve to the package of the application.
   for (const name of ["./tools/gone", "./main.cjs", "tool", "./node_modules/tool"]) {
     for (const command of ["check", "build"]) {
       const { code, stdout, stderr } = await lockweave(project, command, "--typescript", name);
@@ -129,9 +129,9 @@ outsideMatrixSerially("a path or a package that is not TypeScript is not run", a
   }
 });
 
-// ---- which of several compiles ----------------------------------------------------------------------------
+// ---- choosing among several --------------------------------------------------------------------------------
 
-/** A package that says that it was run. */
+/** Returns the files of a package that prints that it was run. */
 function standIn(name: string, version: string, bin = "tsc"): Files {
   const dir = `node_modules/${name}`;
   return {
@@ -163,29 +163,36 @@ outsideMatrixSerially("--typescript and tsconfig.json name the TypeScript that c
   t.is(await ranBy("--typescript", "one"), "error TS1: one was run\n");
 });
 
-outsideMatrixSerially("typescript compiles, unless it leaves tsc to another dependency", async (t) => {
-  // A catalog of pnpm does not say what a name stands for.
-  for (const [layout, asked, name] of [
-    [{ typescript: "typescript@6" }, { seven: "npm:typescript@7" }, "typescript"],
-    [{ typescript: "@typescript/typescript6" }, { seven: "npm:typescript@7" }, "seven"],
-    [{ typescript: "@typescript/typescript6" }, { "ts-nightly": "catalog:", "ts-node": "10" }, "ts-nightly"],
-    [{ typescript: "@typescript/typescript6" }, {}, "typescript"],
-    [{}, { six: "npm:typescript@6", seven: "npm:typescript@7" }, "seven"],
-  ] as const) {
-    const project = await makeProject({
-      ...standIn("six", "6.0.0"),
-      ...standIn("seven", "7.0.0"),
-      ...standIn("ts-nightly", "7.1.0-dev", "tsgo"),
-      "packages/app/package.json": "{}",
-    });
-    await layOut(project, layout);
-    await project.write({ "package.json": JSON.stringify({ devDependencies: asked }) });
-    t.is(compilingTypeScript(project.path("packages/app/tsconfig.json"))?.name, name);
-  }
-});
+outsideMatrixSerially(
+  "the package `typescript` compiles unless another dependency provides tsc",
+  async (t) => {
+    // A catalog of pnpm does not say what a name stands for.
+    for (const [layout, asked, name] of [
+      [{ typescript: "typescript@6" }, { seven: "npm:typescript@7" }, "typescript"],
+      [{ typescript: "@typescript/typescript6" }, { seven: "npm:typescript@7" }, "seven"],
+      [
+        { typescript: "@typescript/typescript6" },
+        { "ts-nightly": "catalog:", "ts-node": "10" },
+        "ts-nightly",
+      ],
+      [{ typescript: "@typescript/typescript6" }, {}, "typescript"],
+      [{}, { six: "npm:typescript@6", seven: "npm:typescript@7" }, "seven"],
+    ] as const) {
+      const project = await makeProject({
+        ...standIn("six", "6.0.0"),
+        ...standIn("seven", "7.0.0"),
+        ...standIn("ts-nightly", "7.1.0-dev", "tsgo"),
+        "packages/app/package.json": "{}",
+      });
+      await layOut(project, layout);
+      await project.write({ "package.json": JSON.stringify({ devDependencies: asked }) });
+      t.is(compilingTypeScript(project.path("packages/app/tsconfig.json"))?.name, name);
+    }
+  },
+);
 
 outsideMatrixSerially(
-  "the TypeScript of tsc is known by a link, and by the scripts of npm on Windows and of pnpm",
+  "finds the TypeScript of tsc through a link, and through the scripts of npm on Windows and pnpm",
   async (t) => {
     const project = await makeProject(standIn("seven", "7.0.0"));
     const ofTsc = (): string | undefined =>

@@ -7,8 +7,8 @@ import { openNativeProject } from "../../../transformer/hosts/native/project";
 import { parser } from "../../../transformer/parser/parser";
 import { makeProject, type Files, type Project } from "../project";
 
-// What becomes of what a compiler says, whatever the compiler: this one says what it is told to. That the real one is
-// understood is told in build.test.ts.
+// How a build handles the compiler's output. The compiler here is a stand-in whose output each test sets. build.test.ts
+// tests the real one.
 
 interface Ran {
   readonly code: number;
@@ -18,7 +18,7 @@ interface Ran {
 interface Said {
   readonly options?: object;
   readonly ofOriginals?: Ran;
-  /** Of the woven texts. */
+  /** The compiler's run on the woven texts. */
   readonly ofMirror?: Ran;
 }
 
@@ -44,15 +44,15 @@ function compilerOf(
   };
 }
 
-interface BuiltBySaying {
+interface BuildResult {
   readonly code: number;
   readonly said: string;
   readonly warned: string;
-  /** What the compiler was run with. */
+  /** The arguments of each run of the compiler. */
   readonly runs: readonly (readonly string[])[];
 }
 
-async function built(files: Files, said: Said = {}): Promise<BuiltBySaying> {
+async function built(files: Files, said: Said = {}): Promise<BuildResult> {
   const project = await makeProject(files);
   const runs: (readonly string[])[] = [];
   const compiler = compilerOf(project, files, said, runs);
@@ -70,14 +70,14 @@ export async function pay(): Promise<void> {
 }
 `;
 
-test("a build fails where the compiler does without a word about a place", async (t) => {
+test("the build fails if the compiler fails without an error at a position", async (t) => {
   const crashed = { code: 2, output: "panic: runtime error" };
   t.is((await built({ "src/a.ts": PAY }, { ofOriginals: crashed, ofMirror: crashed })).code, 2);
   t.is((await built({ "src/a.ts": PAY }, { ofMirror: crashed })).code, 2);
   t.is((await built({ "src/a.ts": PAY })).code, 0);
 });
 
-test("the exit code tells, as the compiler's, whether something was written in spite of errors", async (t) => {
+test("the exit code says whether output was written despite errors, as the compiler's does", async (t) => {
   const ofOriginals = { code: 2, output: "src/a.ts(5,9): error TS2322: No number." };
   for (const [options, code] of [
     [{}, 2],
@@ -88,7 +88,7 @@ test("the exit code tells, as the compiler's, whether something was written in s
   }
 });
 
-test("what a comment silences stays silent although the same is said of another place", async (t) => {
+test("an error that a comment suppresses stays suppressed if the same error occurs elsewhere", async (t) => {
   const unused = "src/a.ts(5,9): error TS6133: 'unused' is declared but never used.\n";
   const silenced = "src/a.ts(4,9): error TS6133: 'silenced' is declared but never used.\n";
   const { said } = await built(
@@ -107,7 +107,7 @@ for (const [code, what] of [
   ["TS6199", "All variables are unused."],
   ["TS6205", "All type parameters are unused."],
 ] as const) {
-  test(`${code}, of what only a tag uses, is said where the woven text has it, too`, async (t) => {
+  test(`${code} in a tagged file is reported only if the woven text has it, too`, async (t) => {
     const ofOriginals = { code: 2, output: `src/a.ts(2,1): error ${code}: ${what}\n` };
     t.like(await built({ "src/a.ts": PAY }, { ofOriginals }), { code: 0, said: "" });
     t.is((await built({ "src/a.ts": PAY }, { ofOriginals, ofMirror: ofOriginals })).said, ofOriginals.output);
@@ -116,7 +116,7 @@ for (const [code, what] of [
   });
 }
 
-test("what concerns no file is said once, whether of the originals, of the woven texts or of both", async (t) => {
+test("an error without a file is reported once, whether from the originals, the woven texts, or both", async (t) => {
   const ofNone = { code: 2, output: "error TS5011: The common source directory is elsewhere.\n" };
   for (const said of [
     { ofOriginals: ofNone },
@@ -127,7 +127,7 @@ test("what concerns no file is said once, whether of the originals, of the woven
   }
 });
 
-test("errors of tags stand among those of the compiler, in the order of the files", async (t) => {
+test("errors in tags and errors of the compiler are in the order of the files", async (t) => {
   const error = (file: string): string => `src/${file}.ts(9,1): error TS2322: No number.\n`;
   const { said } = await built(
     { "src/a.ts": "", "src/b.ts": PAY.replace(" */", " keyName=no */"), "src/c.ts": "" },
@@ -138,7 +138,7 @@ test("errors of tags stand among those of the compiler, in the order of the file
   t.regex(second ?? "", /^src\/b\.ts\(1,41\): error TS901202:/);
 });
 
-test("declarations are made, but not beside wrong tags where errors are to block them", async (t) => {
+test("declarations are emitted if requested, but not with noEmitOnError and a wrong tag", async (t) => {
   const wrong = PAY.replace(" */", " keyName=no */");
   for (const [options, text, words] of [
     [{ declaration: true }, PAY, "--emitDeclarationOnly"],
@@ -153,7 +153,7 @@ test("declarations are made, but not beside wrong tags where errors are to block
   }
 });
 
-test("nothing is left of the woven texts when they are built", async (t) => {
+test("the build removes its temporary directory of woven texts", async (t) => {
   const { runs } = await built({ "src/a.ts": PAY });
   const config = runs.flat().find((word) => /lockweave-build-.*tsconfig\.json$/.test(word)) ?? "";
   const mirror = config.replace(/(?<=lockweave-build-\w+).*/, "");
@@ -161,7 +161,7 @@ test("nothing is left of the woven texts when they are built", async (t) => {
   t.false(existsSync(mirror));
 });
 
-test("what is likely to be a mistake is told as a warning, and fails nothing", async (t) => {
+test("a suspicious tag is a warning and does not fail the build", async (t) => {
   const { code, said, warned } = await built({ "src/a.ts": PAY.replace(" */", " lockTime=30000 */") });
   t.deepEqual({ code, said }, { code: 0, said: "" });
   t.regex(warned, /^src\/a\.ts\(1,42\): warning TS90\d{4}: LW\d{4}: .*lockTime.*\n$/);
@@ -174,18 +174,21 @@ const UNLOCKED_LIBRARY = {
   "lib/pay.js": "export async function pay() {}\n",
 };
 
-test("declarations without their comments are held against the sources that they come from", async (t) => {
+test("declarations without comments are checked against the sources in their declaration maps", async (t) => {
   const { code, said } = await built(UNLOCKED_LIBRARY);
   t.is(code, 2);
   t.regex(said, /^error TS90\d{4}: LW\d{4}: .*`pay`.*pay\.js/);
 });
 
-test("what a referenced project has made is its own to tell, and nothing else", async (t) => {
+test("unlocked output of a referenced project is not reported, but other unlocked output is", async (t) => {
   const config = { references: [{ path: "./lib" }] };
   const project = { "tsconfig.json": JSON.stringify(config), "lib/tsconfig.json": "{}", ...UNLOCKED_LIBRARY };
   t.is((await built(project)).said, "");
-  const beside = Object.entries(UNLOCKED_LIBRARY).map(([file, text]) => [file.replace("lib", "other"), text]);
-  const { said } = await built({ ...project, ...(Object.fromEntries(beside) as Files) });
+  const otherLibrary = Object.entries(UNLOCKED_LIBRARY).map(([file, text]) => [
+    file.replace("lib", "other"),
+    text,
+  ]);
+  const { said } = await built({ ...project, ...(Object.fromEntries(otherLibrary) as Files) });
   t.regex(said, /^error TS90\d{4}: LW\d{4}: .*`pay`.*\n$/);
 });
 
@@ -197,7 +200,7 @@ async function woven(files: Files, options: object, file = "src/a.ts", text = PA
   return opened.woven.get(project.path(file))?.woven.code ?? "";
 }
 
-test("the nearest package.json says how a file of Node takes in the runtime", async (t) => {
+test("with module nodenext, the nearest package.json determines how a file loads the runtime", async (t) => {
   const options = { module: "nodenext" };
   t.regex(
     await woven({ "package.json": `{ "type": "module" }` }, options),
@@ -213,14 +216,14 @@ test("the nearest package.json says how a file of Node takes in the runtime", as
   );
 });
 
-test("the name of a file says so before any package.json", async (t) => {
+test("the extensions .mts and .cts take precedence over package.json", async (t) => {
   const options = { module: "node20" };
   const manifest = (type: string): Files => ({ "package.json": JSON.stringify({ type }) });
   t.regex(await woven(manifest("commonjs"), options, "src/a.mts"), / import \* as lockweave from /);
   t.regex(await woven(manifest("module"), options, "src/a.cts"), / import lockweave = require\(/);
 });
 
-test("a module by its name is one where all else is CommonJS", async (t) => {
+test("with module CommonJS, an .mts file is still an ES module", async (t) => {
   const options = { module: "CommonJS" };
   t.regex(await woven({}, options, "src/a.mts"), / import \* as lockweave from /);
   for (const file of ["src/a.ts", "src/a.cts"]) {
@@ -228,7 +231,7 @@ test("a module by its name is one where all else is CommonJS", async (t) => {
   }
 });
 
-test("where modules are preserved, the words of the file say how it takes in the runtime", async (t) => {
+test("with module preserve, the syntax of a file determines how it loads the runtime", async (t) => {
   const asScript = `import path = require("node:path");\n${PAY}void path;\n`;
   for (const file of ["src/a.ts", "src/a.cts"]) {
     t.regex(await woven({}, { module: "preserve" }, file), /\bimport \* as lockweave from /, file);
@@ -237,13 +240,13 @@ test("where modules are preserved, the words of the file say how it takes in the
   }
 });
 
-test("CommonJS without `import x = require()` takes in the runtime in the words that are left", async (t) => {
+test("with erasableSyntaxOnly, CommonJS loads the runtime without `import x = require()`", async (t) => {
   const options = { module: "commonjs", erasableSyntaxOnly: true };
   t.regex(await woven({}, options), / import \* as lockweave from /);
   t.regex(await woven({}, { ...options, verbatimModuleSyntax: true }), / const lockweave: .* = require\(/);
 });
 
-test("of two entries of the plugin the defaults of the first count", async (t) => {
+test("the first of two plugin entries sets the defaults", async (t) => {
   const plugin = (lockTime: string): object => ({ transform: "lockweave", defaults: { lockTime } });
   const plugins = [plugin("11s"), plugin("22s")];
   const code = await woven({ "tsconfig.json": JSON.stringify({ compilerOptions: { plugins } }) }, {});

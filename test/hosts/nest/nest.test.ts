@@ -9,14 +9,14 @@ import test from "ava";
 import { lockweave } from "../../cli/command";
 import { installLockweave } from "../bundlers/bundlers";
 import { startRedis } from "../../support/redis-server";
-import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, storyOf, type Example } from "../examples";
+import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, expectedLinesOf, type Example } from "../examples";
 import { digestOf, installed } from "../installed";
 import { installNode } from "../register/nodes";
 import { PACKAGE, Project, type Files, type Finished } from "../project";
 import { codeUnder } from "../bundlers/recipes";
 import { isMatrix } from "../../support/suites";
 
-// Too heavy for every run of the tests. One after another: they share what is installed, the compiler among it.
+// Heavy, so they run only in the matrix. Serial, because they share an installation and its compiler.
 const inMatrix = isMatrix ? test.serial : test.skip;
 
 const BOTH = [
@@ -90,7 +90,7 @@ export class OrdersService {
   }
 }
 `;
-/** It answers before the work that it begins is done: no server waits for that. */
+/** `begin` responds before its work is done, so the server does not wait for the work at shutdown. */
 const CONTROLLER = `import { Controller, Get, Param } from "@nestjs/common";
 import { OrdersService } from "./orders.service";
 
@@ -178,14 +178,14 @@ const FILES: Files = {
 };
 
 interface Application {
-  /** Until it listens once more, as that which was built anew. */
+  /** Waits until the rebuilt application listens again. */
   restarted(): Promise<void>;
   get(path: string): Promise<string>;
   post(path: string): Promise<string>;
-  /** What it has said, once it has said these words. */
-  said(words: string): Promise<void>;
-  /** Sends the signal, and resolves to all that the process said, and how it ended. */
-  end(signal: NodeJS.Signals): Promise<{ said: string[]; signal: NodeJS.Signals | null }>;
+  /** Waits until the output contains these words. */
+  printed(words: string): Promise<void>;
+  /** Sends the signal. Returns the output of the process and the signal that ended it. */
+  end(signal: NodeJS.Signals): Promise<{ output: string[]; signal: NodeJS.Signals | null }>;
 }
 
 class NestProject extends Project {
@@ -198,16 +198,16 @@ class NestProject extends Project {
   }
 
   static async make(files: Files = {}, version: Version = "12"): Promise<NestProject> {
-    const project = await NestProject.#beside(version, "app");
+    const project = await NestProject.#create(version, "app");
     await mkdir(project.dir);
     await project.#useInstalled();
     await project.write({ ...FILES, ...files });
     return project;
   }
 
-  /** What `nest new` makes, and these files. */
+  /** Creates a project with `nest new` and adds these files. */
   static async started(version: Version, files: Files): Promise<NestProject> {
-    const project = await NestProject.#beside(version, "started");
+    const project = await NestProject.#create(version, "started");
     const home = new Project(dirname(project.dir));
     const cli = "node_modules/@nestjs/cli/bin/nest.js";
     const command = ["new", "started", "--skip-git", "--skip-install", "--package-manager", "npm"];
@@ -218,9 +218,9 @@ class NestProject extends Project {
     return project;
   }
 
-  /** The one in the repository. */
+  /** Copies the example in the repository. */
   static async example(): Promise<NestProject> {
-    const project = await NestProject.#beside("12", "example");
+    const project = await NestProject.#create("12", "example");
     await cp(join(PACKAGE, "examples/nest"), project.dir, {
       recursive: true,
       filter: (path) => !/[/\\](?:node_modules|dist)$/.test(path),
@@ -229,7 +229,7 @@ class NestProject extends Project {
     return project;
   }
 
-  static async #beside(version: Version, name: string): Promise<NestProject> {
+  static async #create(version: Version, name: string): Promise<NestProject> {
     const packages = PACKAGES[version];
     const modules = await installed(
       packages,
@@ -243,10 +243,10 @@ class NestProject extends Project {
   }
 
   async #useInstalled(): Promise<void> {
-    await symlink("../node_modules", this.path("node_modules")); // What lies there is no part of webpack's bundle.
+    await symlink("../node_modules", this.path("node_modules")); // webpack does not bundle packages from there.
   }
 
-  /** `npx ts-patch install`, and its contrary. */
+  /** Runs `npx ts-patch install` or `uninstall`. */
   patch(command: "install" | "uninstall"): Promise<Finished> {
     return this.runWith(this.node, "../node_modules/ts-patch/bin/ts-patch.js", command, "-s", "-d", "..");
   }
@@ -263,17 +263,17 @@ class NestProject extends Project {
     return this.runWith(this.node, "../node_modules/@nestjs/cli/bin/nest.js", "build", ...args);
   }
 
-  /** Where it is built to: swc's command of NestJS 11 keeps the name of the directory. */
+  /** The built entry file. The swc builder of NestJS 11 keeps the directory name `src`. */
   get #main(): string {
     return ["dist/main.js", "dist/src/main.js"].find((file) => existsSync(this.path(file))) ?? "";
   }
 
-  /** Plays an example, as it was built. */
+  /** Runs a built example. */
   play(example: Example, ...args: readonly string[]): Promise<Finished> {
     return this.runWith(this.node, ...args, this.#main, example);
   }
 
-  /** With variables of the environment. */
+  /** Starts the application with environment variables. */
   startWith(env: NodeJS.ProcessEnv): Promise<Application> {
     return this.#run(["--enable-source-maps", this.#main], env);
   }
@@ -282,7 +282,7 @@ class NestProject extends Project {
     return this.#run(["--enable-source-maps", ...args, this.#main]);
   }
 
-  /** `nest start --watch` */
+  /** Runs `nest start --watch`. */
   watch(build: readonly string[], start: readonly string[]): Promise<Application> {
     const command = [
       "../node_modules/@nestjs/cli/bin/nest.js",
@@ -299,7 +299,7 @@ class NestProject extends Project {
       cwd: this.dir,
       env: { ...process.env, ...env },
       stdio: ["ignore", "pipe", "pipe"],
-      detached: true, // A group: the command that watches starts a process of its own.
+      detached: true, // A process group, since the watch command starts another process.
     });
     this.#stops.push(() => {
       if (child.pid !== undefined && child.exitCode === null && child.signalCode === null)
@@ -314,7 +314,7 @@ class NestProject extends Project {
     const until = async (isSo: () => boolean): Promise<void> => {
       while (!isSo()) {
         await Promise.race([once(reader, "line"), once(child.stderr, "data"), closed]);
-        // What watches lives on when that which it has started dies.
+        // The watch command survives when the application dies.
         if (child.exitCode !== null || complaints.includes("LOCK_NOT_WOVEN")) throw new Error(complaints);
       }
     };
@@ -322,7 +322,7 @@ class NestProject extends Project {
     let starts = 1;
     await until(() => urls().length === starts);
     return {
-      said: (words) => until(() => lines.some((line) => line.includes(words))),
+      printed: (words) => until(() => lines.some((line) => line.includes(words))),
       restarted: async () => {
         starts += 1;
         await until(() => urls().length === starts);
@@ -332,12 +332,12 @@ class NestProject extends Project {
       end: async (signal) => {
         child.kill(signal);
         await closed;
-        return { said: lines.slice(1), signal: child.signalCode };
+        return { output: lines.slice(1), signal: child.signalCode };
       },
     };
   }
 
-  /** Ends what was started, and what that has started. */
+  /** Ends all started processes and their children. */
   stop(): void {
     for (const stop of this.#stops) stop();
   }
@@ -378,7 +378,7 @@ const BUILDS = VERSIONS.flatMap((version) =>
 
 for (const [version, builder, { patch, files, build, start, lines }] of BUILDS) {
   inMatrix(
-    `NestJS ${version}, ${builder}: what it builds runs under its locks, as the examples do, and throws at lines that can be found`,
+    `NestJS ${version}, ${builder}: a build and both examples run under locks, and stack traces have the right lines`,
     async (t) => {
       t.timeout(300_000);
       const project = await NestProject.make(files, version);
@@ -393,50 +393,50 @@ for (const [version, builder, { patch, files, build, start, lines }] of BUILDS) 
       await application.end("SIGKILL");
       for (const example of EXAMPLES) {
         const played = await project.play(example, ...start);
-        t.deepEqual(linesOf(played.stdout), await storyOf(example), played.stderr);
+        t.deepEqual(linesOf(played.stdout), await expectedLinesOf(example), played.stderr);
       }
     },
   );
 }
 
 for (const [version, builder, { patch, files, build, start }] of BUILDS) {
+  inMatrix(`NestJS ${version}, ${builder}: \`nest start --watch\` weaves an edited file again`, async (t) => {
+    t.timeout(300_000);
+    const project = await NestProject.make(files, version);
+    await project.patch(patch ? "install" : "uninstall");
+    t.teardown(() => project.patch("uninstall"));
+    t.teardown(() => project.stop());
+    const application = await project.watch(build, start);
+    t.is(await application.get("pay/A1"), "A1 under LOCK_pay_A1");
+    const edited = SERVICE.replace("businessFlag=pay", "businessFlag=settle");
+    await project.write({ "src/orders.service.ts": edited });
+    await application.restarted();
+    t.is(await application.get("pay/A1"), "A1 under LOCK_settle_A1");
+  });
+}
+
+/** Without swc, which treats tags as comments. Its output refuses to start. */
+for (const [version, builder, { patch, files, build }] of BUILDS.filter(
+  ([, name]) => !name.startsWith("swc"),
+)) {
   inMatrix(
-    `NestJS ${version}, ${builder}: \`nest start --watch\` weaves again what was edited`,
+    `NestJS ${version}, ${builder}: a wrong tag fails the build with an error at its position`,
     async (t) => {
       t.timeout(300_000);
-      const project = await NestProject.make(files, version);
+      const wrong = SERVICE.replace("keyName=orderNo", "keyName=orderNO");
+      const project = await NestProject.make({ ...files, "src/orders.service.ts": wrong }, version);
       await project.patch(patch ? "install" : "uninstall");
       t.teardown(() => project.patch("uninstall"));
-      t.teardown(() => project.stop());
-      const application = await project.watch(build, start);
-      t.is(await application.get("pay/A1"), "A1 under LOCK_pay_A1");
-      const edited = SERVICE.replace("businessFlag=pay", "businessFlag=settle");
-      await project.write({ "src/orders.service.ts": edited });
-      await application.restarted();
-      t.is(await application.get("pay/A1"), "A1 under LOCK_settle_A1");
+      const { code, stdout, stderr } = await project.build(...build);
+      t.is(code, 1);
+      const output = stripVTControlCharacters(stdout + stderr);
+      t.regex(output, /LW1202: The function has no parameter `orderNO`/);
+      t.regex(output, /orders\.service\.ts[:( ]7[:,]4[23]/);
     },
   );
 }
 
-/** Not with swc, to which a tag is a comment, right or wrong: its output refuses to start. */
-for (const [version, builder, { patch, files, build }] of BUILDS.filter(
-  ([, name]) => !name.startsWith("swc"),
-)) {
-  inMatrix(`NestJS ${version}, ${builder}: a wrong tag fails the build, at its words`, async (t) => {
-    t.timeout(300_000);
-    const wrong = SERVICE.replace("keyName=orderNo", "keyName=orderNO");
-    const project = await NestProject.make({ ...files, "src/orders.service.ts": wrong }, version);
-    await project.patch(patch ? "install" : "uninstall");
-    t.teardown(() => project.patch("uninstall"));
-    const { code, stdout, stderr } = await project.build(...build);
-    t.is(code, 1);
-    const said = stripVTControlCharacters(stdout + stderr);
-    t.regex(said, /LW1202: The function has no parameter `orderNO`/);
-    t.regex(said, /orders\.service\.ts[:( ]7[:,]4[23]/);
-  });
-}
-
-inMatrix("NestJS, swc with the hook: a wrong tag fails the start, in the same words", async (t) => {
+inMatrix("NestJS, swc with the hook: a wrong tag fails the start with the same message", async (t) => {
   t.timeout(300_000);
   const wrong = SERVICE.replace("keyName=orderNo", "keyName=orderNO");
   const project = await NestProject.make({ "src/orders.service.ts": wrong });
@@ -451,7 +451,7 @@ for (const [version, build] of VERSIONS.flatMap((one) =>
   [[], ["--webpack"], ["-b", "swc"]].map((args) => [one, args] as const),
 )) {
   inMatrix(
-    `NestJS ${version}: what \`nest build ${build.join(" ")}\` makes without any of it does not start`,
+    `NestJS ${version}: the output of \`nest build ${build.join(" ")}\` without the weave does not start`,
     async (t) => {
       t.timeout(300_000);
       const project = await NestProject.make({}, version);
@@ -462,27 +462,24 @@ for (const [version, build] of VERSIONS.flatMap((one) =>
   );
 }
 
-inMatrix(
-  "NestJS: nobody dies in mid-body at a signal, when its shutdown hooks wait for the locks",
-  async (t) => {
-    t.timeout(300_000);
-    const without = MODULE.replace(", LocksShutdown] })", "] })");
-    t.not(without, MODULE);
-    for (const [module, said] of [
-      [MODULE, ["begins", "ends"]],
-      [without, ["begins"]],
-    ] as const) {
-      const project = await NestProject.make({ "src/app.module.ts": module });
-      await project.patch("install");
-      t.teardown(() => project.patch("uninstall"));
-      t.like(await project.build(), { code: 0 });
-      const application = await project.start();
-      await application.get("begin/A1");
-      await application.said("begins");
-      t.deepEqual(await application.end("SIGTERM"), { said: [...said], signal: "SIGTERM" });
-    }
-  },
-);
+inMatrix("NestJS: at a signal, a body finishes only if the shutdown hooks wait for the locks", async (t) => {
+  t.timeout(300_000);
+  const without = MODULE.replace(", LocksShutdown] })", "] })");
+  t.not(without, MODULE);
+  for (const [module, output] of [
+    [MODULE, ["begins", "ends"]],
+    [without, ["begins"]],
+  ] as const) {
+    const project = await NestProject.make({ "src/app.module.ts": module });
+    await project.patch("install");
+    t.teardown(() => project.patch("uninstall"));
+    t.like(await project.build(), { code: 0 });
+    const application = await project.start();
+    await application.get("begin/A1");
+    await application.printed("begins");
+    t.deepEqual(await application.end("SIGTERM"), { output: [...output], signal: "SIGTERM" });
+  }
+});
 
 const SPEC = `import { assertWoven } from "lockweave";
 import { OrdersService } from "./orders.service";
@@ -490,7 +487,7 @@ test("woven", () => assertWoven(OrdersService.prototype.pay));
 `;
 
 inMatrix(
-  "NestJS 11: its ts-jest weaves with the patched compiler, once it forgets what it had compiled",
+  "NestJS 11: ts-jest weaves with the patched compiler, but needs --no-cache after the patch",
   async (t) => {
     t.timeout(300_000);
     const options = {
@@ -527,7 +524,7 @@ inMatrix(
   },
 );
 
-/** By which the sources take in each other: `nest new` makes ES modules of 12, and CommonJS of 11. */
+/** The extensions in imports. `nest new` creates ES modules in version 12 and CommonJS in version 11. */
 const EXTENSIONS: Readonly<Record<Version, string>> = { "12": ".js", "11": "" };
 
 const STARTED: Files = {
@@ -572,7 +569,7 @@ const TESTED_BY = {
 
 for (const version of VERSIONS) {
   inMatrix(
-    `NestJS ${version}: what \`nest new\` starts runs and is tested under its locks once init has set it up`,
+    `NestJS ${version}: a project of \`nest new\` runs and is tested under its locks after init`,
     async (t) => {
       t.timeout(300_000);
       const files = Object.entries(STARTED).map(([file, text]) => [
@@ -648,20 +645,23 @@ for (const version of VERSIONS) {
   });
 }
 
-inMatrix("NestJS: the example in the repository is built and tested, and pays once on a Redis", async (t) => {
-  t.timeout(300_000);
-  const redis = await startRedis();
-  t.teardown(() => redis.stop());
-  const project = await NestProject.example();
-  await project.patch("install");
-  t.teardown(() => project.patch("uninstall"));
-  const tested = await project.runWith(project.node, ...TESTED_BY["12"]);
-  t.is(tested.code, 0, tested.stdout + tested.stderr);
-  const { code, stdout, stderr } = await project.build();
-  t.is(code, 0, stdout + stderr);
-  const application = await project.startWith({ PORT: "0", REDIS_URL: redis.url });
-  t.teardown(() => project.stop());
-  const answers = await Promise.all([1, 2].map(() => application.post("orders/A1/payment")));
-  t.deepEqual(answers.toSorted(), ["A1 is paid", "A1 was paid before"]);
-  t.is((await application.end("SIGTERM")).signal, "SIGTERM");
-});
+inMatrix(
+  "NestJS: the example in the repository builds, passes its tests, and pays once on Redis",
+  async (t) => {
+    t.timeout(300_000);
+    const redis = await startRedis();
+    t.teardown(() => redis.stop());
+    const project = await NestProject.example();
+    await project.patch("install");
+    t.teardown(() => project.patch("uninstall"));
+    const tested = await project.runWith(project.node, ...TESTED_BY["12"]);
+    t.is(tested.code, 0, tested.stdout + tested.stderr);
+    const { code, stdout, stderr } = await project.build();
+    t.is(code, 0, stdout + stderr);
+    const application = await project.startWith({ PORT: "0", REDIS_URL: redis.url });
+    t.teardown(() => project.stop());
+    const answers = await Promise.all([1, 2].map(() => application.post("orders/A1/payment")));
+    t.deepEqual(answers.toSorted(), ["A1 is paid", "A1 was paid before"]);
+    t.is((await application.end("SIGTERM")).signal, "SIGTERM");
+  },
+);

@@ -8,10 +8,10 @@ import { Project, type Files, type Finished } from "../project";
 import { installNode } from "../register/nodes";
 import { isMatrix } from "../../support/suites";
 
-// Too heavy for every run of the tests. One after another: they share what is installed.
+// Heavy, so they run only in the matrix. Serial, because they share an installation.
 const inMatrix = isMatrix ? test.serial : test.skip;
 
-/** What NestJS's page about SWC installs, and the file that it lays out. */
+/** The packages and the configuration file from NestJS's page about SWC. */
 const RUNNERS = {
   "NestJS 11, Jest with swc": {
     packages: [
@@ -85,7 +85,7 @@ test("an order is paid under its lock", async () => {
 };
 
 for (const [name, { packages, config, command, plain }] of Object.entries(RUNNERS)) {
-  inMatrix(`${name}: its unit tests run under locks, and without the weave they fail`, async (t) => {
+  inMatrix(`${name}: unit tests run under locks, and fail without the weave`, async (t) => {
     t.timeout(300_000);
     const [nest = ""] = name.split(", ");
     const modules = await installed(

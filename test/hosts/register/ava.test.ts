@@ -1,19 +1,19 @@
 import { readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
-import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, storyOf } from "../examples";
+import { EXAMPLE_SCRIPTS, EXAMPLES, exampleTest, linesOf, expectedLinesOf } from "../examples";
 import { PACKAGE, type Files, type Finished, type Project } from "../project";
 import { makeHosted, orders } from "./project";
 import { isMatrix } from "../../support/suites";
 
-// Where ava runs other tests than these, it must not take itself for a worker of theirs.
+// These tests run another ava, which must not mistake itself for a worker of this one.
 const inMatrix = isMatrix ? test.serial : test.skip;
 
 interface Kind {
   readonly type: string;
-  /** As its section in the docs says. */
+  /** The configuration from the docs. */
   readonly ava: object;
-  /** By which tests take in the sources. */
+  /** The extension in imports of the sources. */
   readonly extension: string;
 }
 
@@ -47,7 +47,7 @@ test("an order is paid under its lock", async (t) => {
 });
 `;
 
-inMatrix("ava runs tests of woven code, as its section in the docs says", async (t) => {
+inMatrix("ava: tests of woven code run with the configuration in docs/hosts.md", async (t) => {
   for (const kind of await kinds()) {
     const { extension } = kind;
     const { run } = await ava(kind, { "orders.ts": orders("pay"), "orders.test.ts": unitTest(extension) });
@@ -57,7 +57,7 @@ inMatrix("ava runs tests of woven code, as its section in the docs says", async 
   }
 });
 
-inMatrix("ava: both examples do what they do when tspc has compiled them", async (t) => {
+inMatrix("ava: both examples behave as when compiled by tspc", async (t) => {
   t.timeout(300_000);
   for (const kind of await kinds()) {
     const imports = (text: string): string => text.replaceAll(/(from "\.\/.*)"/g, `$1${kind.extension}"`);
@@ -68,7 +68,7 @@ inMatrix("ava: both examples do what they do when tspc has compiled them", async
     const { run, project } = await ava(kind, Object.fromEntries([...scripts, ...tests]));
     t.is(run.code, 0, run.stdout + run.stderr);
     for (const example of EXAMPLES) {
-      t.deepEqual(linesOf(await project.read(`${example}.txt`)), await storyOf(example));
+      t.deepEqual(linesOf(await project.read(`${example}.txt`)), await expectedLinesOf(example));
     }
   }
 });
@@ -96,7 +96,7 @@ test("where it fails", async (t) => {
   }
 });
 
-inMatrix("ava: tests without the hook fail where they ask for the weave", async (t) => {
+inMatrix("ava: tests without the hook fail at their check for the weave", async (t) => {
   for (const kind of await kinds()) {
     const without = JSON.stringify(kind.ava).replace(/,"(?:--import=)?lockweave\/register"/, "");
     t.notRegex(without, /lockweave/);

@@ -22,7 +22,7 @@ const ATTRIBUTE = `src/orders.mjs(5,18): error LW1002: There is no attribute \`b
     |                  ~~~~~~~~~~~
 `;
 
-test("a file with errors does not run, and each error shows its line and no call of Lockweave", async (t) => {
+test("a file with errors does not run, and each error shows its line without Lockweave's stack frames", async (t) => {
   const main = 'import "./orders.mjs"; console.log("runs");';
   const project = await makeHosted({ "src/main.mjs": main, "src/orders.mjs": withoutTypes(WRONG) });
   const { code, stdout, stderr } = await project.run(...HOSTS.Node, "src/main.mjs");
@@ -35,7 +35,7 @@ test("a file with errors does not run, and each error shows its line and no call
   t.true(one.includes(PARAMETER), one);
 });
 
-test("the defaults in tsconfig.json count, and so do their errors", async (t) => {
+test("the hook uses the defaults in tsconfig.json and reports errors in them", async (t) => {
   const plugins = (defaults: object): Settings => ({
     plugins: [{ transform: "lockweave/transformer", transformProgram: true, defaults }],
   });
@@ -57,7 +57,7 @@ console.log(Orders.prototype.pay.toString().includes('lockTime: "20s"'));`,
 });
 
 const cannotStrip = "typescript" in process.features ? test.skip : test;
-cannotStrip("TypeScript on a Node that cannot strip types does not run, and the cure is named", async (t) => {
+cannotStrip("TypeScript on a Node that cannot strip types is an error that names the fix", async (t) => {
   const project = await makeHosted({
     "package.json": "{}",
     "src/main.cjs": 'require("./orders.cts");',
@@ -71,7 +71,7 @@ cannotStrip("TypeScript on a Node that cannot strip types does not run, and the 
   );
 });
 
-test("TypeScript that may have JSX does not run on any Node alone, and the cure is named", async (t) => {
+test("TypeScript that may contain JSX is an error on every Node and names the fix", async (t) => {
   const project = await makeHosted({
     "src/main.mjs": 'import "./orders.tsx";',
     "src/orders.tsx": WRONG.replace("orderNO", "orderNo").replace("businesFlag", "businessFlag"),
@@ -84,7 +84,7 @@ test("TypeScript that may have JSX does not run on any Node alone, and the cure 
   );
 });
 
-test.serial("Node strips types where it says so itself, of whatever format", (t) => {
+test.serial("uses Node's type stripping if process.features reports it, in either mode", (t) => {
   const file = fileWeaver(parser())(
     "/app/pay.ts",
     WRONG.replace("orderNO", "orderNo").replace("businesF", "businessF"),

@@ -5,7 +5,7 @@ import {
   exampleFiles,
   linesOf,
   SCRIPT_ENTRIES,
-  storyOf,
+  expectedLinesOf,
   type Example,
 } from "../examples";
 import type { Files } from "../project";
@@ -20,15 +20,15 @@ function entryOf(example: Example): string {
 }
 
 for (const example of EXAMPLES) {
-  inMatrixSerially(`tsx: the example ${example} does what it does when tspc has compiled it`, async (t) => {
+  inMatrixSerially(`tsx: the example ${example} behaves as when compiled by tspc`, async (t) => {
     const project = await makeHosted(FILES);
     const { stdout, stderr } = await project.run(...HOSTS.tsx, entryOf(example));
-    t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
+    t.deepEqual(linesOf(stdout), await expectedLinesOf(example), stderr);
   });
 }
 
 for (const host of ["ts-node", "ts-node with type check"] as const) {
-  inMatrixSerially(`${host}: both examples do what they do when tspc has compiled them`, async (t) => {
+  inMatrixSerially(`${host}: both examples behave as when compiled by tspc`, async (t) => {
     const mains = EXAMPLES.map((example) => [
       `${example}.ts`,
       `import { main } from "./${SCRIPT_ENTRIES[example]}";\nvoid main();\n`,
@@ -38,12 +38,12 @@ for (const host of ["ts-node", "ts-node with type check"] as const) {
     if (host === "ts-node with type check") await withTypeCheck(project);
     for (const example of EXAMPLES) {
       const { stdout, stderr } = await project.run(...HOSTS[host], `${example}.ts`);
-      t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
+      t.deepEqual(linesOf(stdout), await expectedLinesOf(example), stderr);
     }
   });
 }
 
-outsideMatrix("tsx: without the hook nothing starts", async (t) => {
+outsideMatrix("tsx: an application without the hook does not start", async (t) => {
   const project = await makeHosted(FILES);
   const { code, stdout, stderr } = await project.run("--import", "tsx", entryOf("reentrant"));
   t.is(code, 1);
@@ -52,12 +52,12 @@ outsideMatrix("tsx: without the hook nothing starts", async (t) => {
 });
 
 for (const version of OTHER_NODES) {
-  test.serial(`Node ${version}: both examples do what they do when tspc has compiled them`, async (t) => {
+  test.serial(`Node ${version}: both examples behave as when compiled by tspc`, async (t) => {
     const node = await installNode(version);
     const project = await makeHosted(FILES);
     for (const example of EXAMPLES) {
       const { stdout, stderr } = await project.runWith(node, ...HOSTS.Node, entryOf(example));
-      t.deepEqual(linesOf(stdout), await storyOf(example), stderr);
+      t.deepEqual(linesOf(stdout), await expectedLinesOf(example), stderr);
     }
   });
 }

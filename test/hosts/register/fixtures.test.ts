@@ -12,9 +12,9 @@ const compile = (file) => service.compile(readFileSync(file, "utf8"), resolve(fi
 console.log(JSON.stringify(process.argv.slice(2).map(compile)));
 `;
 
-// Too heavy for every run of the tests.
+// It runs only in the matrix, since it is too heavy for every test run.
 (isMatrix ? test.serial : test.skip)(
-  "ts-node with type check: what it makes of every fixture is what tspc does",
+  "ts-node with type check: compiles every fixture to the output of tspc",
   async (t) => {
     const project = await fixtureProject();
     await symlink(join(PACKAGE, "node_modules/ts-node"), project.path("node_modules/ts-node"));

@@ -2,14 +2,14 @@ import test from "ava";
 import { formatOf } from "../../../transformer/hosts/register/format";
 import { makeProject } from "../project";
 
-test("how Node runs a file is said by Node itself, else by its name, else by the nearest package.json", async (t) => {
+test("the format of a file comes from Node, else from its extension, else from the nearest package.json", async (t) => {
   const project = await makeProject({
     "package.json": '{ "type": "module" }',
     "common/package.json": '{ "type": "commonjs" }',
     "unsaid/package.json": "{}",
     "strange/package.json": '{ "type": "other" }',
   });
-  for (const [file, told, format] of [
+  for (const [file, reported, format] of [
     ["a.ts", undefined, "module"],
     ["deep/er/a.js", undefined, "module"],
     ["command", undefined, "module"],
@@ -26,7 +26,7 @@ test("how Node runs a file is said by Node itself, else by its name, else by the
     ["unsaid/a.ts", "typescript", undefined],
     ["unsaid/a.json", "json", undefined],
   ] as const) {
-    t.is(formatOf(project.path(file), told), format, `${file} ${told}`);
+    t.is(formatOf(project.path(file), reported), format, `${file} ${reported}`);
   }
   t.is(formatOf("/nowhere/at/all/a.ts", undefined), undefined);
 });

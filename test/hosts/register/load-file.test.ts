@@ -10,7 +10,7 @@ import { load as loadInThread } from "../../../transformer/hosts/register/loader
 import { weaveFile } from "../../../transformer/hosts/register/tagged-file";
 import { makeProject, type Files, type Project } from "../project";
 
-// What the hooks hand to Node in the place of a file, in this process. That Node runs it is told in runs.test.ts.
+// The code that the hooks return to Node for a file, tested in this process. runs.test.ts runs it with Node.
 
 const JAVASCRIPT = `/** @redisLock businessFlag=pay keyName=id */
 export async function pay(id) { return id; }
@@ -23,7 +23,7 @@ function withFiles(files: Files): Promise<Project> {
   return makeProject({ "package.json": "{}", ...files });
 }
 
-/** The source map at the end of the code. */
+/** Returns the source map at the end of the code. */
 function mapIn(code: string): {
   readonly sources: readonly string[];
   readonly sourcesContent?: readonly string[];
@@ -33,7 +33,7 @@ function mapIn(code: string): {
   return JSON.parse(Buffer.from(map, "base64").toString()) as { sources: string[] };
 }
 
-test.serial("a tagged file is loaded with its lock, and a map that leads to the file", async (t) => {
+test.serial("a tagged file loads with its lock and with a source map to the file", async (t) => {
   const project = await withFiles({ "pay.mjs": JAVASCRIPT });
   const loaded = loadFile(project.path("pay.mjs"));
   t.is(loaded?.format, "module");
@@ -41,7 +41,7 @@ test.serial("a tagged file is loaded with its lock, and a map that leads to the 
   t.deepEqual(mapIn(loaded?.source ?? "").sources, [pathToFileURL(project.path("pay.mjs")).href]);
 });
 
-test.serial("what has no tag, and what is no script, is of no concern", async (t) => {
+test.serial("files without tags and files that are not scripts are ignored", async (t) => {
   const project = await withFiles({
     "plain.mjs": "export const a = 1;\n",
     "tags.json": `"@redisLock businessFlag=pay"`,
@@ -54,16 +54,16 @@ test.serial("what has no tag, and what is no script, is of no concern", async (t
   t.is(loadFile("node:fs.thing"), undefined);
 });
 
-test.serial("a file that is loaded again by a query is the same file", async (t) => {
+test.serial("a path with a query loads the same file", async (t) => {
   const project = await withFiles({ "pay.mjs": JAVASCRIPT });
   const path = project.path("pay.mjs");
   t.deepEqual(loadFile(`${path}?again=1\n2`), loadFile(path));
 });
 
-test.serial("a file runs as Node says, else as it takes in other modules", async (t) => {
+test.serial("a file has the format that Node reports, or else that of its module syntax", async (t) => {
   const project = await withFiles({ "module.js": JAVASCRIPT, "script.js": SCRIPT, command: SCRIPT });
-  const format = (file: string, told?: string): string | undefined =>
-    loadFile(project.path(file), told)?.format;
+  const format = (file: string, reported?: string): string | undefined =>
+    loadFile(project.path(file), reported)?.format;
   t.is(format("module.js"), "module");
   t.is(format("script.js"), "commonjs");
   t.is(format("module.js", "module"), "module");
@@ -71,7 +71,7 @@ test.serial("a file runs as Node says, else as it takes in other modules", async
   t.is(format("command", "commonjs"), "commonjs");
 });
 
-test.serial("a module that takes in nothing but types takes in the runtime as modules do", async (t) => {
+test.serial("a file that imports only types loads the runtime in the format of the file", async (t) => {
   const text = `import type { Order } from "./order.js";\n${TYPESCRIPT.replace("export ", "")}void pay("A1");\n`;
   const project = await withFiles({ "pay.ts": text });
   const woven = (format: Format): string => weaveFile(project.path("pay.ts"), format)?.code ?? "";
@@ -79,7 +79,7 @@ test.serial("a module that takes in nothing but types takes in the runtime as mo
   t.regex(woven("commonjs"), /^const lockweave = require\(/);
 });
 
-test.serial("what a text is written in is said by its name", async (t) => {
+test.serial("the extension determines whether a file is TypeScript or JavaScript", async (t) => {
   const text = (types: string): string =>
     `/** @redisLock businessFlag=pay keyType=CLASS keyName=order fieldName=no keyClass=Order */\nexports.pay = async (order${types}) => 1;\n`;
   const project = await withFiles({ "pay.cts": text(": Order"), pay: text(""), "pay.cjs": text("") });
@@ -88,12 +88,12 @@ test.serial("what a text is written in is said by its name", async (t) => {
   t.not(woven("pay.cts").replace(": Order", ""), woven("pay.cjs"));
 });
 
-test.serial("a command without an ending is JavaScript", async (t) => {
+test.serial("a command without an extension is woven as JavaScript", async (t) => {
   const project = await withFiles({ "bin/pay": SCRIPT });
   t.regex(loadFile(project.path("bin/pay"))?.source ?? "", LOCK);
 });
 
-test.serial("what is installed is not woven", async (t) => {
+test.serial("an installed file without a tag is not woven", async (t) => {
   const project = await withFiles({
     "node_modules/shop/pay.mjs": "/** Pays. */\nexport async function pay() {}\n",
   });
@@ -101,7 +101,7 @@ test.serial("what is installed is not woven", async (t) => {
 });
 
 test.serial(
-  "what was built without the weave is refused, by its own comments or by its declarations",
+  "installed code built without the weave is an error, by tags in its code or its declarations",
   async (t) => {
     const tag = "/** @redisLock businessFlag=pay keyName=id */";
     const plain = "exports.pay = async function pay(id) { return id; };\n";
@@ -129,7 +129,7 @@ test.serial(
   },
 );
 
-test.serial("what is wrong with a tag is thrown, and what is likely to be is told", async (t) => {
+test.serial("an error in a tag is thrown, and a warning is printed to stderr", async (t) => {
   const project = await withFiles({
     "wrong.mjs": JAVASCRIPT.replace("keyName=id", "keyName=idd"),
     "doubtful.mjs": JAVASCRIPT.replace("keyName=id", "keyName=id lockTime=30000"),
@@ -139,17 +139,17 @@ test.serial("what is wrong with a tag is thrown, and what is likely to be is tol
     message: new RegExp(`^${place}/?wrong\\.mjs\\(1,41\\): error LW1202: `),
   });
   const { write } = process.stderr;
-  const told: string[] = [];
-  process.stderr.write = (text: string | Uint8Array): boolean => told.push(String(text)) > 0;
+  const written: string[] = [];
+  process.stderr.write = (text: string | Uint8Array): boolean => written.push(String(text)) > 0;
   try {
     t.regex(loadFile(project.path("doubtful.mjs"))?.source ?? "", LOCK);
   } finally {
     process.stderr.write = write;
   }
-  t.regex(told.join(""), /doubtful\.mjs\(1,\d+\): warning LW1111: .*\n$/);
+  t.regex(written.join(""), /doubtful\.mjs\(1,\d+\): warning LW1111: .*\n$/);
 });
 
-test.serial("the defaults of the nearest tsconfig.json count, and each project has its own", async (t) => {
+test.serial("each project uses the defaults of its nearest tsconfig.json", async (t) => {
   const config = (lockTime: string): string =>
     JSON.stringify({
       compilerOptions: { plugins: [{ name: "other" }, { transform: "lockweave", defaults: { lockTime } }] },
@@ -171,7 +171,7 @@ test.serial("the defaults of the nearest tsconfig.json count, and each project h
 const REGISTERED = Symbol.for("ts-node.register.instance");
 
 test.serial(
-  "where ts-node is registered it compiles what it does not ignore, and its maps lead to the file",
+  "a registered ts-node compiles the files that it does not ignore, with source maps to the files",
   async (t) => {
     const project = await withFiles({
       "pay.ts": TYPESCRIPT,
@@ -201,16 +201,16 @@ test.serial(
   },
 );
 
-test.serial("a URL of a file has a path, and no other", (t) => {
+test.serial("pathOf() returns the path of a file URL, and nothing for other URLs", (t) => {
   t.is(pathOf("file:///app/a%20b.ts"), "/app/a b.ts");
   t.is(pathOf("node:fs"), undefined);
   t.is(pathOf("https://example.org/a.ts"), undefined);
 });
 
-// ---- in a thread of its own -----------------------------------------------------------------------------
+// ---- in the loader thread -------------------------------------------------------------------------------
 
 test.serial(
-  "in the thread of older versions of Node, modules are handed over, and of CommonJS what Node knows",
+  "the loader thread of older Node versions weaves modules, and CommonJS if Node passes its source",
   async (t) => {
     const project = await withFiles({ "pay.mjs": JAVASCRIPT, "script.cjs": SCRIPT, "plain.mjs": "" });
     const url = (file: string): string => pathToFileURL(project.path(file)).href;
@@ -242,12 +242,12 @@ test.serial(
   },
 );
 
-// ---- beside other hooks ---------------------------------------------------------------------------------
+// ---- with other hooks -----------------------------------------------------------------------------------
 
 type Load = (url: string, context: object, next: (url: string, context: object) => unknown) => unknown;
 type Hooking = Record<"register" | "registerHooks", unknown>;
 
-/** Stands in for newer and older versions of Node than this: `load` asks the hooks as Node does, the last one first. */
+/** Stands in for other versions of Node. Its `load` calls the hooks as Node does, the last registered one first. */
 function standIn(version: string): {
   readonly hooks: readonly Load[];
   readonly registered: readonly unknown[];
@@ -280,7 +280,7 @@ function standIn(version: string): {
   };
 }
 
-test.serial("hooks that come later get what is not tagged, and no tagged file before us", async (t) => {
+test.serial("hooks registered later receive only files without tags", async (t) => {
   const node = standIn("26.0.0");
   t.teardown(() => node.restore());
   hookImport();
@@ -318,7 +318,7 @@ for (const [version, isInThread] of [
   ["26.0.0", false],
 ] as const) {
   test.serial(
-    `Node ${version} loads tagged files ${isInThread ? "in a thread, behind all others'" : "in the thread that asks"}`,
+    `Node ${version} loads tagged files ${isInThread ? "in the loader thread, with its hook registered last" : "in the calling thread"}`,
     (t) => {
       const node = standIn(version);
       t.teardown(() => node.restore());

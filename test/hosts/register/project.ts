@@ -2,7 +2,7 @@ import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { makeProject, PACKAGE, type Files, type Project, type Settings } from "../project";
 
-/** What a host is started with, as its users write it. */
+/** The arguments of Node for each host, as in the docs. */
 export const HOSTS = {
   Node: ["--import", "lockweave/register"],
   tsx: ["--import", "tsx", "--import", "lockweave/register"],
@@ -11,7 +11,7 @@ export const HOSTS = {
   "ts-node for ES modules": ["--import", "./ts-node-esm.mjs", "--import", "lockweave/register"],
 } as const;
 
-/** A project with the hosts in it. */
+/** Creates a project with the hosts installed. */
 export async function makeHosted(files: Files, settings: Settings = {}): Promise<Project> {
   const project = await makeProject(
     {
@@ -29,7 +29,7 @@ register("ts-node/esm", import.meta.url);
   return project;
 }
 
-/** Sets up ts-node with type check as docs/hosts.md says. */
+/** Configures ts-node with type checking as in docs/hosts.md. */
 export async function withTypeCheck(project: Project): Promise<Project> {
   const config = JSON.parse(await project.read("tsconfig.json")) as object;
   const typeChecking = { ...config, "ts-node": { compiler: "ts-patch/compiler" } };
@@ -37,7 +37,7 @@ export async function withTypeCheck(project: Project): Promise<Project> {
   return project;
 }
 
-/** Says under which lock it works: `A1 under LOCK_pay_A1`. */
+/** Returns the source of a class whose method returns its lock, for example `A1 under LOCK_pay_A1`. */
 export function orders(flag: string): string {
   return `import { currentLock } from "lockweave";
 
@@ -50,7 +50,7 @@ export class Orders {
 `;
 }
 
-/** The same in the CommonJS that Node runs without a compiler. */
+/** Returns the same class as CommonJS, still with types. */
 export function ordersAsScript(flag: string): string {
   return orders(flag)
     .replace("import { currentLock } from", "const { currentLock } = require(")

@@ -19,7 +19,7 @@ for (const file of process.argv.slice(2)) {
 await shutdown();
 `;
 
-/** Each of the files that `main` loads says under which lock it ran. */
+/** Returns the output of `main`: the lock under which each file ran. */
 function underLocks(files: readonly string[]): string {
   return files.map((file) => `${file} under LOCK_pay_${file}\n`).join("");
 }
@@ -48,7 +48,7 @@ const FILES = {
   "orders.cjs": withoutTypes(ordersAsScript("pay")),
   "required.cjs": withoutTypes(ordersAsScript("pay")),
   "orders.mjs": withoutTypes(orders("pay")),
-  // As commands are named.
+  // Names without an extension, as commands have.
   orders: withoutTypes(orders("pay")),
   "common/required": withoutTypes(ordersAsScript("pay")),
 };
@@ -65,7 +65,7 @@ const JAVASCRIPT = [
 ];
 
 inMatrix(
-  "Node runs JavaScript under its locks, imported and required, as modules and as CommonJS",
+  "Node runs JavaScript under its locks, imported or required, as ES modules and as CommonJS",
   async (t) => {
     const project = await makeHosted(FILES);
     const { stdout, stderr } = await project.run(...HOSTS.Node, "main.mjs", ...JAVASCRIPT);
@@ -86,19 +86,16 @@ const BY_TSX = [
   "./common/required",
 ];
 
-outsideMatrix(
-  "tsx runs each kind of file under its locks, whichever of the two is registered first",
-  async (t) => {
-    const project = await makeHosted(FILES);
-    const [a, b, c, d] = HOSTS.tsx;
-    for (const host of [HOSTS.tsx, [c, d, a, b]]) {
-      const { stdout, stderr } = await project.run(...host, "main.mts", ...BY_TSX);
-      t.is(stdout, underLocks(BY_TSX), stderr);
-    }
-  },
-);
+outsideMatrix("tsx runs each kind of file under its locks, in either order of registration", async (t) => {
+  const project = await makeHosted(FILES);
+  const [a, b, c, d] = HOSTS.tsx;
+  for (const host of [HOSTS.tsx, [c, d, a, b]]) {
+    const { stdout, stderr } = await project.run(...host, "main.mts", ...BY_TSX);
+    t.is(stdout, underLocks(BY_TSX), stderr);
+  }
+});
 
-inMatrix("tsx is known by its files, too, by which its command starts Node", async (t) => {
+inMatrix("tsx is also detected if its command or the URL of its loader starts Node", async (t) => {
   const project = await makeHosted(FILES);
   const dist = join(PACKAGE, "node_modules/tsx/dist");
   const [, , ...ours] = HOSTS.tsx;
@@ -111,29 +108,26 @@ inMatrix("tsx is known by its files, too, by which its command starts Node", asy
   }
 });
 
-inMatrix(
-  "hooks that are registered later, by the name that a module has of `register`, get no tagged file before us",
-  async (t) => {
-    const project = await makeHosted({
-      ...FILES,
-      "late.mjs": `import { register } from "node:module";
+inMatrix("hooks registered later through an imported `register` receive no tagged file", async (t) => {
+  const project = await makeHosted({
+    ...FILES,
+    "late.mjs": `import { register } from "node:module";
 await import("lockweave/register");
 register("./hooks.mjs", import.meta.url);
 `,
-      "hooks.mjs": `export async function load(url, context, next) {
+    "hooks.mjs": `export async function load(url, context, next) {
   if (url.endsWith("orders.mjs")) throw new Error("It came to us");
   return next(url, context);
 }
 `,
-    });
-    const { stdout, stderr } = await project.run("--import", "./late.mjs", "main.mjs", "./orders.mjs");
-    t.is(stdout, underLocks(["./orders.mjs"]), stderr);
-  },
-);
+  });
+  const { stdout, stderr } = await project.run("--import", "./late.mjs", "main.mjs", "./orders.mjs");
+  t.is(stdout, underLocks(["./orders.mjs"]), stderr);
+});
 
 for (const version of OTHER_NODES) {
   inMatrixSerially(
-    `Node ${version} runs each kind of file under its locks, by itself and with tsx`,
+    `Node ${version} runs each kind of file under its locks, alone and with tsx`,
     async (t) => {
       const node = await installNode(version);
       const project = await makeHosted(FILES);
@@ -151,7 +145,7 @@ for (const version of OTHER_NODES) {
 }
 
 outsideMatrix(
-  "hooks in the thread that loads are used from the versions of Node on where CommonJS can be imported beside others",
+  "synchronous hooks are used from the Node versions where they work with other hooks in a thread",
   (t) => {
     const from = ["22.22.3", "22.22.4", "22.23.0", "24.11.1", "24.12.0", "25.1.0", "25.2.0", "26.0.0"];
     const before = ["20.19.0", "22.18.9", "22.22.2", "23.11.9", "24.10.5", "24.11.0", "25.0.9"];
@@ -159,7 +153,7 @@ outsideMatrix(
   },
 );
 
-inMatrix("while a tagged file is loaded, what it requires is loaded as usual", async (t) => {
+inMatrix("modules that a tagged file requires load as usual", async (t) => {
   const project = await makeHosted({
     "package.json": "{}",
     "main.cjs": `const { configure, memoryStore, shutdown } = require("lockweave");
@@ -180,7 +174,7 @@ exports.Orders = exports.Outer;
   t.is(stdout, "plain, A1 under LOCK_inner_A1, A1 under LOCK_outer_A1\n", stderr);
 });
 
-inMatrix("who hooks into require while a tagged file is loaded stays", async (t) => {
+inMatrix("a require hook that a tagged file installs while it loads stays installed", async (t) => {
   const project = await makeHosted({
     "package.json": "{}",
     "main.cjs": `require("./tagged.cjs");
@@ -194,7 +188,7 @@ ${withoutTypes(ordersAsScript("pay"))}`,
 });
 
 inMatrix(
-  "that a function returns a promise is said in types, which a name without an ending has not",
+  "a tagged function without async needs a promise type, which a file without an extension cannot have",
   async (t) => {
     const pay = `/** @redisLock businessFlag=pay */
 exports.pay = function ()TYPE { return Promise.resolve(require("lockweave").currentLock().key); };
@@ -221,7 +215,7 @@ export function pay(): Promise<string> { return Promise.resolve(lockweave.curren
 );
 
 inMatrix(
-  "ts-node runs CommonJS under its locks when it does not check types, whichever is registered first",
+  "ts-node without type checking runs CommonJS under its locks, in either order of registration",
   async (t) => {
     const files = ["./required.ts", "./required.cts", "./required.service.ts"];
     const project = await makeHosted({
@@ -241,7 +235,7 @@ inMatrix(
   },
 );
 
-inMatrix("ts-node runs ES modules under their locks when it does not check types", async (t) => {
+inMatrix("ts-node without type checking runs ES modules under their locks", async (t) => {
   const project = await makeHosted(FILES);
   const files = ["./orders.ts", "./orders.mts", "./orders.service.mts"];
   const { stdout, stderr } = await project.run(...HOSTS["ts-node for ES modules"], "main.mts", ...files);
@@ -255,7 +249,7 @@ for (const [type, text] of [
     `const { configure, memoryStore } = require("lockweave"); configure({ store: memoryStore() });`,
   ],
 ] as const) {
-  outsideMatrix(`a ${type} that is in no file does not start unlocked`, async (t) => {
+  outsideMatrix(`a ${type} passed to --eval does not start unlocked`, async (t) => {
     const project = await makeHosted({ "package.json": "{}" });
     const tagged = `${text} /** @redisLock businessFlag=pay */ async function pay() { console.log("ran"); } pay();`;
     const { code, stdout, stderr } = await project.run(

@@ -3,7 +3,7 @@ import { installNode, OTHER_NODES } from "./nodes";
 import { HOSTS, makeHosted, withTypeCheck } from "./project";
 import { inMatrix, outsideMatrix } from "../../support/suites";
 
-/** The place of the error is in a line to which the weave adds an `await`. */
+/** The error is in a line to which the weave adds an `await`. */
 const SOURCE = `interface Order { readonly no: string }
 enum Kind { Paid = 1 }
 export class Orders {
@@ -64,7 +64,7 @@ inMatrix("ts-node: stack traces of a program in one file show its lines and colu
   t.true(second?.includes(`main.ts${placeOf("fails(this.kind")}`), stdout);
 });
 
-/** What Node strips of its types has only such as can be stripped. */
+/** The source with erasable types only, since Node can strip no others. */
 const ERASABLE = SOURCE.replace(
   "enum Kind { Paid = 1 }",
   "const Kind = { Paid: 1 }; type Kind = number;",

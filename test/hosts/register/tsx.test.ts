@@ -7,7 +7,7 @@ import type { Compiler } from "../../../transformer/hosts/register/compilers/com
 import { registeredTsx } from "../../../transformer/hosts/register/compilers/tsx";
 import { parser } from "../../../transformer/parser/parser";
 
-// What tsx would make of a tagged file. That it runs is told in runs.test.ts.
+// The code that tsx compiles from a tagged file. runs.test.ts runs it with Node.
 
 const PATH = "/app/src/pay.ts";
 
@@ -30,39 +30,39 @@ function compiled(text: string, format: "module" | "commonjs", path = PATH): str
   return tsx()?.compile(file, path, format).source ?? "";
 }
 
-test("in CommonJS modules are required, and `import.meta.url` is the file's", (t) => {
+test("CommonJS output requires modules, and its `import.meta.url` is the URL of the file", (t) => {
   const text = compiled(
     `import { sep } from "node:path"; export const url = import.meta.url + sep;`,
     "commonjs",
   );
   const module = { exports: {} as { url?: string } };
-  // oxlint-disable-next-line no-implied-eval -- As Node wraps a module.
+  // oxlint-disable-next-line no-implied-eval -- Node wraps modules in the same way.
   const run = new Function("module", "exports", "require", text) as (...of: unknown[]) => void;
   run(module, module.exports, (id: string) => (id === "lockweave" ? {} : createRequire(__filename)(id)));
   t.is(module.exports.url, `${pathToFileURL(PATH).href}/`);
 });
 
-test("what CommonJS exports can be imported by its names", (t) => {
+test("CommonJS output lists its exports, so that they can be imported by name", (t) => {
   const text = compiled("export const first = 1, second = 2;", "commonjs");
   t.regex(text, /\bmodule\.exports = \{\s*first,\s*second\s*\}/);
 });
 
-test("in an ES module `import.meta.url` is Node's, which may have a query", (t) => {
+test("ES module output keeps Node's `import.meta.url`, which may have a query", (t) => {
   const text = compiled("export const { url } = import.meta, other = import.meta.url;", "module");
   t.regex(text, /\bother = import\.meta\.url\b/);
 });
 
-test("`export =` of an ES module is its default export", (t) => {
+test("`export =` in an ES module becomes the default export", (t) => {
   t.regex(compiled("export = pay;", "module"), /^export default /m);
 });
 
-test("what this Node does not know is compiled away", (t) => {
+test("syntax that this Node does not support is compiled", (t) => {
   const text = compiled("class Order { accessor id = 1 }\nvoid Order;", "commonjs");
   t.notThrows(() => new Script(text));
   t.regex(text, /get id\(\)/);
 });
 
-test("the name of a file says what is in it", (t) => {
+test("the extension determines whether a file may contain types and JSX", (t) => {
   const generic = "export const first = <T>(value: T) => <T>value;";
   for (const ending of ["ts", "mts", "cts"]) {
     t.regex(compiled(generic, "module", `/app/src/pay.${ending}`), /const first = .*\(value\) => value/);
@@ -78,6 +78,6 @@ test("the name of a file says what is in it", (t) => {
   }
 });
 
-test("functions keep the names that the source gives them", (t) => {
+test("functions keep their names from the source", (t) => {
   t.regex(compiled("export const first = () => 1;", "module"), /__name\(.*"first"\)/);
 });

@@ -36,10 +36,10 @@ for (const [what, path, where] of [
   ["a library of the same repository", "./built/index.js", "built/"],
 ] as const) {
   outsideMatrix(
-    `${what} whose declarations have tags is refused when its JavaScript has no locks`,
+    `${what} with tags in its declarations is an error if its JavaScript has no locks`,
     async (t) => {
       const project = await withPackage(UNLOCKED);
-      t.is((await project.run("main.js", path)).code, 1); // By the call of `configure`.
+      t.is((await project.run("main.js", path)).code, 1); // Fails at `configure()`.
       const { code, stdout, stderr } = await project.run(...HOSTS.Node, "main.js", path);
       t.like({ code, stdout }, { code: 1, stdout: "" });
       t.true(stderr.includes(where + REFUSED), stderr);
@@ -47,7 +47,7 @@ for (const [what, path, where] of [
   );
 }
 
-outsideMatrix("an installed package with tags in its JavaScript is not woven, but refused", async (t) => {
+outsideMatrix("an installed package with tags in its JavaScript is an error and is not woven", async (t) => {
   const project = await withPackage(withoutTypes(ordersAsScript("pay")));
   const { code, stderr } = await project.run(...HOSTS.Node, "main.js", "orders");
   t.is(code, 1);
@@ -76,7 +76,7 @@ const SOURCE = `export class Orders {
 `;
 
 outsideMatrix(
-  "an installed package that hands out TypeScript with tags is refused, which tsx would run without locks",
+  "an installed package that exports TypeScript with tags is an error, since tsx would run it unlocked",
   async (t) => {
     const project = await makeHosted({
       "package.json": "{}",
@@ -101,7 +101,7 @@ void new Orders().pay("A1").then(console.log);
 const WITHOUT_COMMENTS = { removeComments: true, sourceMap: true, types: ["node"] };
 
 inMatrix(
-  "an application that was built without the weave and without comments is refused by the sources its maps lead to",
+  "an application built without the weave and without comments is an error, found by its source maps",
   async (t) => {
     const project = await makeHosted(
       { "src/orders.cts": SOURCE, "src/main.cts": APPLICATION },
@@ -117,7 +117,7 @@ inMatrix(
   },
 );
 
-/** The map's comment of `pay order.js`, by the text of its map. */
+/** Ways to reference the source map in `pay order.js`, by the text of the map. */
 const MAPS: Readonly<Record<string, (map: string, directory: string) => string>> = {
   "an external map": () => "//# sourceMappingURL=pay%20order.js.map",
   "an inline map": (map) =>
@@ -139,7 +139,7 @@ const REFUSALS = `for (const file of process.argv.slice(2)) {
 `;
 
 outsideMatrix(
-  "JavaScript without the locks of its source is refused by any way to name its map and its source",
+  "JavaScript without the locks of its source is an error, however it names its map and its source",
   async (t) => {
     const project = await makeHosted({
       "package.json": "{}",
@@ -170,7 +170,7 @@ outsideMatrix(
   },
 );
 
-outsideMatrix("JavaScript runs if its map leads to no file, or names no source", async (t) => {
+outsideMatrix("JavaScript runs if its source map leads to no file or names no source", async (t) => {
   const project = await makeHosted({ "package.json": "{}", "main.js": REFUSALS, "src/pay.ts": SOURCE });
   const comments = [
     "//# sourceMappingURL=https://example.com/src/pay.js.map",
@@ -188,7 +188,7 @@ outsideMatrix("JavaScript runs if its map leads to no file, or names no source",
 });
 
 outsideMatrix(
-  "of a bundle, whose maps have several sources, nothing is asked that a bundler may have left out",
+  "a bundle runs without the locks of its sources, since its bundler may have left functions out",
   async (t) => {
     const map = JSON.stringify({ version: 3, sources: ["a.ts", "b.ts"], names: [], mappings: "" });
     const project = await makeHosted({

@@ -5,7 +5,7 @@ import { makePatchedProject } from "../patched";
 import { COMPILER, type Project } from "../project";
 import { Watch } from "../watch";
 
-// A patched TypeScript serves compilers and everybody else. Each caller here is the same script, in a package of another name.
+// Compilers and other tools load the same patched TypeScript. Each caller here is the same script in a different package.
 
 const ORDERS = `/** @redisLock businessFlag=pay keyName=orderNo */
 export async function pay(orderNo: string): Promise<string> {
@@ -13,7 +13,7 @@ export async function pay(orderNo: string): Promise<string> {
 }
 `;
 const WRONG = `export const wrong: number = "text";\n`;
-/** All that the files need. TypeScript's own library takes a hundred times as long to read. */
+/** The globals that the files need. TypeScript's own library takes a hundred times as long to read. */
 const GLOBALS = `interface Array<T> { length: number; [n: number]: T }
 interface Boolean {}
 interface CallableFunction {}
@@ -38,7 +38,7 @@ interface Answer {
 
 const OTHERS = ["@typescript-eslint/typescript-estree", "some-codemod"];
 const COMPILERS = ["@nestjs/cli", "ts-loader", "ts-jest", "ts-node", "fork-ts-checker-webpack-plugin"];
-/** In one process: a linter may run beside a compiler. */
+/** The callers run in one process, since a linter may run together with a compiler. */
 const IN_ORDER = [...COMPILERS.slice(0, 1), ...OTHERS, ...COMPILERS.slice(1)];
 const NOT_IN_A_PACKAGE = "tool.cjs";
 
@@ -80,7 +80,7 @@ const ERRORS = ["wrong.ts:13 TS2322"];
 const WOVEN = /\.acquire\(lock\)/;
 
 for (const script of [...OTHERS.map(scriptOf), NOT_IN_A_PACKAGE]) {
-  test(`${script} is no compiler: it sees the file on disk, and cannot emit it without its lock`, (t) => {
+  test(`${script} is not a compiler, so it sees the file on disk and cannot emit it without its lock`, (t) => {
     const { programs = {}, emits = {} } = answers[`${script} with typescript`] ?? {};
     t.is(Object.keys(programs).length, 6);
     for (const [way, seen] of Object.entries(programs)) {
@@ -106,9 +106,9 @@ test("the error of an emit names the package that called TypeScript", (t) => {
 
 for (const asked of [
   ...COMPILERS.map((name) => `${scriptOf(name)} with typescript`),
-  `${NOT_IN_A_PACKAGE} with ts-patch/compiler`, // Nobody takes that one by accident.
+  `${NOT_IN_A_PACKAGE} with ts-patch/compiler`, // Whoever loads this one wants the weave.
 ]) {
-  test(`${asked} compiles woven text, and its errors are those of the file on disk`, (t) => {
+  test(`${asked} compiles woven text, with the errors of the file on disk`, (t) => {
     const { programs = {}, emits = {} } = answers[asked] ?? {};
     t.is(Object.keys(programs).length, 6);
     for (const [way, { text, errors }] of Object.entries(programs)) {
@@ -121,7 +121,7 @@ for (const asked of [
   });
 }
 
-/** A watch makes its later programs when a timer is due: nobody calls it then. */
+/** A watch creates its later programs in a timer, without a caller on the stack. */
 const WATCH = `const ts = require("typescript");
 const host = ts.createWatchCompilerHost("tsconfig.json", { outDir: "watched", noCheck: true, preserveWatchOutput: true }, ts.sys);
 ts.createWatchProgram(host);
@@ -133,7 +133,7 @@ for (const [name, command] of Object.entries({
   "a patched tsc": [...TSC, "watched", "--watch", "--preserveWatchOutput"],
   "a compiler that calls a patched TypeScript": ["node_modules/ts-loader/watch.cjs"],
 })) {
-  test.serial(`${name} weaves also what changes while it watches`, async (t) => {
+  test.serial(`${name} also weaves a file that changes during a watch`, async (t) => {
     t.teardown(() => project.write({ "src/orders.ts": ORDERS }));
     await project.write({ "node_modules/ts-loader/watch.cjs": WATCH });
     const watch = new Watch(project, command);

@@ -4,10 +4,10 @@ import ts from "typescript";
 import type { Compiler } from "../../../transformer/hosts/ts-patch/compiler";
 import { wovenProgram } from "../../../transformer/hosts/ts-patch/weave-program";
 
-// `@ts-ignore` and `@ts-expect-error` in a file with tags: what plain TypeScript says of it without them is said, and what
-// is wrong with a tag.
+// `@ts-ignore` and `@ts-expect-error` in a file with tags. They must have the same effect as in plain TypeScript, and
+// must not suppress errors in tags.
 
-/** Here it finds the runtime's types. */
+/** A virtual file in this directory, from which the compiler finds the runtime's types. */
 const FILE = join(__dirname, "directives.ts");
 const LIBRARY = join(__dirname, "library.d.ts");
 const GLOBALS = [
@@ -55,7 +55,7 @@ function programOf(text: string, plain = "export {};"): { program: ts.Program; h
   return { program: ts.createProgram([FILE, PLAIN, LIBRARY], OPTIONS, host), host };
 }
 
-/** The errors of the program: their codes, and the words that they stand at. */
+/** Returns the errors of the program as their lines, codes, and text. */
 function errorsOf(program: ts.Program, text: string): string[] {
   const file = program.getSourceFile(FILE);
   return [...program.getSemanticDiagnostics(file), ...program.getSyntacticDiagnostics(file)]
@@ -88,11 +88,11 @@ for (const [what, text, ...errors] of [
     "5: 2322 n",
   ],
   [
-    "an expected error that is not there",
+    "an expected error that does not occur",
     `${TAG}\n${PAY} {\n  // @ts-expect-error\n  id;\n}`,
     "3: 2578 // @ts-expect-error",
   ],
-  ["an ignored error that is not there", `${TAG}\n${PAY} {\n  // @ts-ignore\n  id;\n}`],
+  ["an ignored error that does not occur", `${TAG}\n${PAY} {\n  // @ts-ignore\n  id;\n}`],
   [
     "one of two expectations",
     `${TAG}\n${PAY} {\n  // @ts-expect-error\n  const n: number = id;\n  // @ts-expect-error\n  id;\n}`,
@@ -142,18 +142,18 @@ for (const [what, text, ...errors] of [
     "an expectation that the parser reads twice",
     `${TAG}\n${PAY} {\n  const f = (\n    // @ts-expect-error\n    a: number = id,\n  ) => a;\n  f();\n}`,
   ],
-  ["an error in a file that no directive is in", `${TAG}\n${PAY} { const n: number = id; }`, "2: 2322 n"],
+  ["an error in a file without directives", `${TAG}\n${PAY} { const n: number = id; }`, "2: 2322 n"],
 ] as const) {
-  test(`${what} is to a tagged file what it is to TypeScript`, (t) => {
+  test(`${what} has the same result in a tagged file as in plain TypeScript`, (t) => {
     t.deepEqual(errorsPlain(text), errors as readonly string[]);
     t.deepEqual(errorsWoven(text), errors as readonly string[]);
   });
 }
 
 for (const directive of ["@ts-ignore", "@ts-expect-error"]) {
-  test(`${directive} above a tagged function says nothing of its tag`, (t) => {
-    const told = errorsWoven(`// ${directive}\n/** @redisLock businessFlag=pay keyName=id.no */\n${PAY} {}`);
-    t.true(told.includes("2: 2339 no"), told.join("\n"));
+  test(`${directive} above a tagged function does not suppress errors in its tag`, (t) => {
+    const above = errorsWoven(`// ${directive}\n/** @redisLock businessFlag=pay keyName=id.no */\n${PAY} {}`);
+    t.true(above.includes("2: 2339 no"), above.join("\n"));
     const between = errorsWoven(
       `/** @redisLock businessFlag=pay keyName=id.no */\n// ${directive}\n${PAY} {}`,
     );
@@ -161,30 +161,30 @@ for (const directive of ["@ts-ignore", "@ts-expect-error"]) {
     t.is(between.includes(`2: 2578 // ${directive}`), directive === "@ts-expect-error");
   });
 
-  test(`${directive} above a tagged function speaks of its first line alone`, (t) => {
+  test(`${directive} above a tagged function applies only to its first line`, (t) => {
     const text = `${TAG}\n// ${directive}\n${PAY.replace("string", "strng")} {\n  const n: number = "";\n}`;
     t.deepEqual(errorsWoven(text), ["4: 2322 n"]);
     t.deepEqual(errorsPlain(text), ["4: 2322 n"]);
   });
 }
 
-test("an import that leads nowhere is silenced by a directive, and otherwise told", (t) => {
+test("an unresolved import is an error unless a directive suppresses it", (t) => {
   const text = (directive: string): string =>
     `${directive}\nimport { a } from "./nowhere.js";\n${TAG}\n${PAY} { a; }`;
   for (const directive of ["// @ts-ignore", "// @ts-expect-error", "//"]) {
-    const said = directive === "//" ? ['2: 2307 "./nowhere.js"'] : [];
-    t.deepEqual(errorsPlain(text(directive)), said);
-    t.deepEqual(errorsWoven(text(directive)), said);
+    const expected = directive === "//" ? ['2: 2307 "./nowhere.js"'] : [];
+    t.deepEqual(errorsPlain(text(directive)), expected);
+    t.deepEqual(errorsWoven(text(directive)), expected);
   }
 });
 
-test("an expectation that nothing meets in a file without tags is told beside those of a file with some", (t) => {
+test("an unused @ts-expect-error is reported in files with tags and in files without", (t) => {
   const text = `${TAG}\n${PAY} {\n  // @ts-expect-error\n  id;\n}`;
   const { program, host } = programOf(text, "// @ts-expect-error\nexport const a = 1;\n");
   const { woven } = wovenProgram(program, host, { transformProgram: true }, { ts: ts as Compiler });
-  const told = woven
+  const unused = woven
     .getSemanticDiagnostics()
     .filter(({ code }) => code === 2578) // Without a library, the runtime's types have errors.
     .map(({ code, file, start }) => `${code} ${file?.fileName} ${start}`);
-  t.deepEqual(told.toSorted(), [`2578 ${FILE} ${text.indexOf("// @ts")}`, `2578 ${PLAIN} 0`]);
+  t.deepEqual(unused.toSorted(), [`2578 ${FILE} ${text.indexOf("// @ts")}`, `2578 ${PLAIN} 0`]);
 });

@@ -2,7 +2,7 @@ import test from "ava";
 import { lockweave } from "../../cli/command";
 import { makeProject, PLUGIN, type Project } from "../project";
 
-// Another program transformer of ts-patch that gives its own text to the compiler.
+// Another program transformer of ts-patch that passes its own text to the compiler.
 
 const OTHER = String.raw`exports.default = (program, host, { keeps }, { ts }) => {
   const options = program.getCompilerOptions();
@@ -33,7 +33,7 @@ async function withOther(keeps: boolean, settings: object = {}): Promise<Project
 }
 
 for (const settings of [{}, { incremental: true }, { noCheck: true }]) {
-  test(`a tag that another program transformer removes is an error of the build, with ${JSON.stringify(settings)}`, async (t) => {
+  test(`a tag that another program transformer removes is a build error with ${JSON.stringify(settings)}`, async (t) => {
     const project = await withOther(false, settings);
     for (const _ of ["first build", "second build"]) {
       const { code, stdout } = await project.tspc();

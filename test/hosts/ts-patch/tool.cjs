@@ -1,7 +1,7 @@
 "use strict";
 
-// Stands for a tool that uses TypeScript. It asks for a program in each way that typescript-eslint does (`project` in one run
-// and in an editor, `projectService`) and others do, and returns what it sees and what is emitted.
+// Stands in for a tool that uses TypeScript. It creates a program in each way that typescript-eslint and other tools do, and
+// returns the text and errors of the program and the emitted code.
 
 const path = require("node:path");
 

@@ -3,7 +3,7 @@ import ts from "typescript";
 import type { Compiler } from "../../../transformer/hosts/ts-patch/compiler";
 import { wovenProgram, type PluginConfig } from "../../../transformer/hosts/ts-patch/weave-program";
 
-// The program transformer alone, over files that are on no disk.
+// The program transformer alone, with files in memory.
 
 const OPTIONS: ts.CompilerOptions = { noLib: true, types: [], module: ts.ModuleKind.ESNext, noEmit: true };
 
@@ -28,20 +28,20 @@ test("a project without tags is not compiled again", (t) => {
   t.not(tagged.woven, tagged.program);
 });
 
-/** What is wrong with the entry. */
-function said(config: object): string[] {
+/** Returns the errors in the plugin's entry. */
+function errorsIn(config: object): string[] {
   return weave("", config)
     .woven.getOptionsDiagnostics()
     .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, "\n"))
     .filter((message) => message.startsWith("LW"));
 }
 
-test("an option that the entry inherits is an error, and counts for nothing", (t) => {
+test("an option that the entry inherits is an error and has no effect", (t) => {
   const inheriting = Object.assign(Object.create({ defaults: { lockTime: "no time" } }) as object, ENTRY);
-  t.regex(said(inheriting).join("\n"), /^LW1401: [^\n]*The option `defaults` is inherited[^\n]*$/);
+  t.regex(errorsIn(inheriting).join("\n"), /^LW1401: [^\n]*The option `defaults` is inherited[^\n]*$/);
 });
 
-test("the entry may have all that ts-patch knows, and nothing else", (t) => {
+test("the entry may have the options of ts-patch, and no unknown ones", (t) => {
   const ofTsPatch = {
     import: "default",
     name: "lockweave",
@@ -50,9 +50,9 @@ test("the entry may have all that ts-patch knows, and nothing else", (t) => {
     resolvePathAliases: true,
     type: "program",
   };
-  t.deepEqual(said({ ...ENTRY, ...ofTsPatch }), []);
+  t.deepEqual(errorsIn({ ...ENTRY, ...ofTsPatch }), []);
   t.regex(
-    said({ ...ENTRY, ...ofTsPatch, default: {} }).join("\n"),
+    errorsIn({ ...ENTRY, ...ofTsPatch, default: {} }).join("\n"),
     /no option `default`\. Did you mean `defaults`\?$/,
   );
 });

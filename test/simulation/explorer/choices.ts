@@ -1,11 +1,11 @@
 import type { Choice } from "./story";
 
-/** Choices as they are printed, and given to be lived again: `12:3,27:1`. */
+/** Formats choices as they are printed and passed to `--replay`: `12:3,27:1`. */
 export function written(choices: readonly Choice[]): string {
   return choices.map(({ step, option }) => `${step}:${option}`).join(",");
 }
 
-/** @throws when the text is no list of choices */
+/** @throws if the text is not a list of choices */
 export function parsed(text: string): Choice[] {
   return text
     .split(",")

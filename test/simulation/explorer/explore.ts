@@ -2,21 +2,21 @@ import { live } from "./live";
 import type { Choice, Plan, Story } from "./story";
 import type { Tamper } from "../tampering";
 
-/** How far to look. */
+/** The limits of an exploration. */
 export interface Reach {
-  /** How many deviations from the plain order a schedule has at most. */
+  /** The largest number of deviations from the plain order in a schedule. */
   readonly deviations: number;
   /**
-   * After how many schedules to stop, but not before all was seen that has one deviation. Those with more that are seen lie
-   * spread over all that there are.
+   * The number of schedules after which to stop, but not before all with one deviation have run. Those with more deviations
+   * are spread over all that exist.
    */
   readonly mostSchedules?: number;
-  /** Asked before each schedule. */
+  /** Called before each schedule. Returns whether to stop. */
   readonly isEnough?: () => boolean;
-  /** After so many schedules that have a problem nobody looks further. */
+  /** The number of schedules with problems after which to stop. */
   readonly mostFailures?: number;
   readonly tamper?: Tamper;
-  /** Told each schedule that was seen. */
+  /** Called with each schedule that has run. */
   readonly onSeen?: (story: Story, choices: readonly Choice[]) => void;
 }
 
@@ -26,22 +26,22 @@ export interface Failure {
   readonly problems: readonly string[];
 }
 
-/** What was seen of one plan. */
+/** The results for one plan. */
 export interface Seen {
   readonly plan: string;
   schedules: number;
-  /** Those in which a process, or the server, sees something else, or in another order. */
+  /** The schedules that differ in what a process or the server sees, or in its order. */
   readonly distinct: Set<number>;
-  /** The most steps that one of them has. */
+  /** The number of steps in the longest schedule. */
   mostSteps: number;
-  /** With how many deviations at most all were seen. */
+  /** All schedules with up to this many deviations have run. */
   complete: number;
   readonly failures: Failure[];
 }
 
 /**
- * Lives all schedules of a small world with up to so many deviations from the plain order: first those with one, then
- * those with two, so that the first failure is one of the simplest.
+ * Runs all schedules of a small world with up to the given number of deviations from the plain order. It starts with the
+ * fewest deviations, so that the first failure is one of the simplest.
  */
 export async function explore(plan: Plan, reach: Reach): Promise<Seen> {
   return await new Exploration(plan, reach).run();
@@ -81,7 +81,7 @@ class Exploration {
       for (const chosen of choices) {
         if (this.#isOver(depth)) return this.#seen;
         const story = await this.#live(chosen, depth < deviations);
-        // Where everybody has seen the same at the same times, the same may follow.
+        // Schedules with the same fingerprint have the same continuations.
         if (depth === deviations || story.problems.length > 0 || expanded.has(story.fingerprint)) continue;
         expanded.add(story.fingerprint);
         grown.push({ choices: chosen, options: story.options });
@@ -113,8 +113,8 @@ class Exploration {
 }
 
 /**
- * All that may follow on the branches, each once: in strides over the whole, so that who stops early has seen something of
- * everything.
+ * Yields each continuation of the branches once. It strides over all of them, so that an early stop has seen some of each
+ * kind.
  */
 function* spread(branches: readonly Branch[]): Iterable<readonly Choice[]> {
   const starts: number[] = [];
@@ -141,7 +141,7 @@ function choiceAt(options: readonly number[], nth: number): Choice {
   throw new Error(`Expected more than ${nth} options`);
 }
 
-/** The index of the last that is not greater. */
+/** Returns the index of the last number that is not greater than the value. */
 function lastAtMost(sorted: readonly number[], value: number): number {
   let [low, high] = [0, sorted.length - 1];
   while (low < high) {
@@ -152,7 +152,7 @@ function lastAtMost(sorted: readonly number[], value: number): number {
   return low;
 }
 
-/** The first number from `from` on that has no divisor in common with `count`. */
+/** Returns the first number from `from` on that has no divisor in common with `count`. */
 function coprime(from: number, count: number): number {
   let one = from;
   while (greatestDivisor(one, count) > 1) one += 1;

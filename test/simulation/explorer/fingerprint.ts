@@ -1,6 +1,6 @@
 import type { Owner } from "./schedule";
 
-/** Tells schedules apart by what each process and the server see, and not by what happens beside each other. */
+/** Distinguishes schedules by what each process and the server see, not by the order of concurrent events. */
 export class Fingerprint {
   readonly #ofOrder = new Map<Owner, number>();
   readonly #withTimes = new Map<Owner, number>();

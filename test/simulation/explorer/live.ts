@@ -3,7 +3,7 @@ import { liveOnOneServer } from "./small-world";
 import type { Choice, Manner, Plan, Story } from "./story";
 
 /**
- * Lives one schedule of a small world, from its beginning to its end: the runtime's real code in virtual time.
+ * Runs one schedule of a small world, from its beginning to its end, with the runtime's real code in virtual time.
  *
  * @param choices the deviations from the plain order, in the order of their steps
  */

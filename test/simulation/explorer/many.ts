@@ -7,7 +7,7 @@ import type { Choice, Plan } from "./story";
 
 // npm run explore -- [--plan "two processes"] [--deviations 2] [--schedules 10000] [--failures 1]
 // npm run explore -- --plan "two processes" --replay 12:3,27:1
-// Without --schedules it goes on until all schedules with so many deviations were seen.
+// Without --schedules it continues until all schedules with that many deviations have run.
 
 const { values } = parseArgs({
   options: {
@@ -19,7 +19,7 @@ const { values } = parseArgs({
   },
 });
 
-async function tellOf(plan: Plan): Promise<readonly Failure[]> {
+async function explorePlan(plan: Plan): Promise<readonly Failure[]> {
   const startedAt = performance.now();
   const seen = await explore(plan, {
     deviations: Number(values.deviations),
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
     return;
   }
   for (const plan of values.plan === undefined ? PLANS : [planOf(values.plan)]) {
-    for (const { choices, problems } of await tellOf(plan)) {
+    for (const { choices, problems } of await explorePlan(plan)) {
       process.exitCode = 1;
       console.log(`\n--plan "${plan.name}" --replay ${written(choices)}: ${problems.join("; ")}`);
       await replay(plan, choices);

@@ -18,10 +18,10 @@ const COMMAND_TIMEOUT_MS = 100;
 const LONGEST_LOCK_TIME_MS = 3_000;
 const LATENCY_MS = 1;
 const FREEZE_MS = 2_600;
-/** Clocks are read as numbers with a fraction. */
+/** Clocks return fractions. */
 const ROUNDING_MS = 0.01;
 
-/** The same over a quorum: each message between a process and a master is an event of its own. */
+/** Runs a schedule over a quorum. Each message between a process and a master is a separate event. */
 export function liveOnMasters(
   plan: Plan,
   masters: number,
@@ -31,7 +31,7 @@ export function liveOnMasters(
   return new MastersWorld(plan, masters, manner).run(choices, manner.countsOptions ?? false);
 }
 
-/** One of the masters, and what it has said. */
+/** One of the masters, and the record of its replies. */
 interface SimulatedMaster {
   readonly server: SimulatedServer;
   readonly truth: Truth;
@@ -47,7 +47,7 @@ class MastersWorld implements Judge {
   readonly #mayStop: boolean;
   readonly #masters: readonly SimulatedMaster[];
   readonly #processes: SimulatedProcess[] = [];
-  /** Who is inside, each with the process in which it is. */
+  /** The locks of the bodies that run, each with its process. */
   readonly #inside = new Map<Lock, SimulatedProcess>();
   readonly #underWay = new Map<string, SimulatedProcess>();
   #entries = 0;
@@ -65,7 +65,7 @@ class MastersWorld implements Judge {
       this.#fault("server", `master ${index + 1} loses its data`, () => {
         master.server.loseEverything();
         master.startedAt = this.#schedule.now();
-        this.#schedule.pass(LATENCY_MS); // It is not there again at the very same moment.
+        this.#schedule.pass(LATENCY_MS); // It does not come back at the same moment.
         for (const wire of master.wires) wire.reconnected();
       });
     });
@@ -146,19 +146,19 @@ class MastersWorld implements Judge {
     try {
       while (!(await lock.acquire())) if (!(await lock.retryCheck())) throw undefined;
       this.#schedule.stops.ignoring(() =>
-        this.#narrator.tell(`${name} is let in by ${lock.storeValue}, for ${lock.remaining()} ms`),
+        this.#narrator.log(`${name} is let in by ${lock.storeValue}, for ${lock.remaining()} ms`),
       );
       this.#inside.set(lock, process);
       const entries = (this.#entries += 1);
       await process.passes(workMs);
       this.#inside.delete(lock);
       const wasAlone = this.#entries === entries;
-      this.#narrator.tell(`${name} leaves`);
+      this.#narrator.log(`${name} leaves`);
       await lock.release();
       if (!wasAlone) this.report(`${lock.storeValue} was said to be held to its end, and another entered`);
-      this.#narrator.tell(`${name} has left`);
+      this.#narrator.log(`${name} has left`);
     } catch (error) {
-      this.#narrator.tell(`${name}: ${errorMessage(error)}`);
+      this.#narrator.log(`${name}: ${errorMessage(error)}`);
     }
     this.#underWay.delete(name);
   }
@@ -169,7 +169,7 @@ class MastersWorld implements Judge {
     this.problems.push(problem);
   }
 
-  /** Nobody believes in more than a majority has for it; a master that lost its data had it until then. */
+  /** Checks that no caller trusts more than a majority has for it. A master that lost its data counts as having it. */
   checkBeliefs(): void {
     let sure: Lock | undefined;
     for (const [lock, { clock }] of this.#inside) {

@@ -45,7 +45,7 @@ export const PLANS: readonly Plan[] = [
       call(2, 0),
     ],
   },
-  // What is held back once comes just after the other process has ended its hold.
+  // A message that is held back once arrives just after the other process has ended its hold.
   { name: "a handover", calls: [call(1, 0), call(1, 0), call(2, 0, PATIENT, 4)] },
   { name: "readers", calls: [call(1, 0, READ), call(2, 0), call(2, 0, READ), call(1, 0, READ)] },
   { name: "permits", calls: [call(1, 0, TWO), call(2, 0, TWO), call(1, 0, TWO), call(2, 0)] },
@@ -94,7 +94,7 @@ export const PLANS: readonly Plan[] = [
   },
 ];
 
-/** @throws when there is none of that name */
+/** @throws if there is no plan with that name */
 export function planOf(name: string): Plan {
   const plan = PLANS.find((one) => one.name === name);
   if (plan !== undefined) return plan;

@@ -11,14 +11,14 @@ import { withShortIds } from "./names";
 import { PLANS } from "./plans";
 import type { CarriedOut, Command } from "./wire";
 
-// The explorer's server is the memory store. Here a sample of its schedules is carried out by a real Redis: each command
-// by itself, in the order in which the schedule has it, through the store of its process. The replies must be those that
-// the schedule has. Only such schedules are taken in which nothing expires, since here no time passes on the server.
+// The explorer's server is the memory store. Here a real Redis executes a sample of its schedules: each command by itself, in
+// the order of the schedule, through the store of its process. The replies must be those of the schedule. The sample has only
+// schedules in which nothing expires, because no time passes on the server here.
 
 const SAMPLE = 25;
-/** One in so many schedules. */
+/** The sample takes one in this many schedules. */
 const EVERY = 3;
-/** In plans with few brief schedules the sample is smaller. */
+/** Ends the search in plans with few brief schedules, whose sample is smaller. */
 const MOST_SEEN = 600;
 const TIMEOUT_MS = 60_000;
 
@@ -40,7 +40,7 @@ test.after.always(async () => {
 });
 
 for (const plan of PLANS.filter(({ masters }) => masters === undefined)) {
-  test.serial(`a real Redis replies as the explorer's server does to ${plan.name}`, async (t) => {
+  test.serial(`a real Redis replies like the explorer's server to schedules of ${plan.name}`, async (t) => {
     const sample: { readonly name: string; readonly carriedOut: readonly CarriedOut[] }[] = [];
     let seen = 0;
     await explore(plan, {
@@ -65,13 +65,13 @@ for (const plan of PLANS.filter(({ masters }) => masters === undefined)) {
   });
 }
 
-/** Whether it is over before anything expires. */
+/** Returns whether the schedule ends before anything expires. */
 function isBrief(carriedOut: readonly CarriedOut[]): boolean {
   const [first, last] = [carriedOut[0], carriedOut.at(-1)];
   return first !== undefined && last !== undefined && last.at - first.at < SHORTEST_LOCK_MS;
 }
 
-/** The shortest lock time that any of them asks for, and less than a claim lasts. */
+/** The shortest lock time of any plan, and no longer than a claim lasts. */
 const SHORTEST_LOCK_MS = Math.min(290, CLAIM_TIME_MS);
 
 async function carryOut(process: number, command: Command, key: string): Promise<unknown> {
@@ -114,7 +114,7 @@ function sent(
   }
 }
 
-/** The same for another key. */
+/** Returns the same command for another key. */
 function renamed(command: Command, key: string): Command {
   const text = JSON.stringify(command, (_, value: unknown) => (value === UNLIMITED ? "unlimited" : value));
   return JSON.parse(text.replaceAll(/LOCK_(one|two)/g, `${key}_$1`), (_, value: unknown) =>
@@ -122,7 +122,7 @@ function renamed(command: Command, key: string): Command {
   ) as Command;
 }
 
-/** What does not depend on how much time has passed. */
+/** Returns what does not depend on how much time has passed. */
 function comparable(reply: unknown): string {
   const text = JSON.stringify(reply, (name, value: unknown) => {
     if (name === "freeInMs") return undefined;

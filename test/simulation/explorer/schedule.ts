@@ -2,16 +2,16 @@ import { AsyncResource } from "node:async_hooks";
 import type { CancelTimer } from "../../../runtime/clock";
 import { Stops } from "../../support/stopping-clock";
 
-/** Whose event it is: a process, by its number; the server; or the world around them. */
+/** The owner of an event: a process, by its number, the server, or the world around them. */
 export type Owner = number | "server" | "world";
 
 /**
- * What an event is: `to server` and `to process` come over the network; a `timer` of a process; something that a process
- * does (`act`); or a `fault`, which never comes by itself.
+ * The kind of an event. `to server` and `to process` are messages, `timer` is a timer of a process, and `act` is an action of
+ * a process. A `fault` never comes by itself.
  */
 export type Kind = "to server" | "to process" | "timer" | "act" | "fault";
 
-/** Something that is still to happen. */
+/** An event that has not happened yet. */
 export interface Pending {
   readonly kind: Kind;
   readonly owner: Owner;
@@ -19,35 +19,35 @@ export interface Pending {
   dueAt: number;
   readonly order: number;
   readonly run: () => void;
-  /** Of a command: carries it out once more. */
+  /** Executes a command once more. */
   readonly again: (() => void) | undefined;
   isOver: boolean;
 }
 
-/** How the schedule departs from the plain order at one step. */
+/** A departure from the plain order at one step. */
 export interface Deviation {
   label(): string;
   /** @param next what comes next in the plain order */
   apply(next: Pending): void;
 }
 
-/** How long a message is held back: beyond a few others, a command's time-out, and a whole lock time. */
+/** How long a message is held back: beyond a few others, the command timeout, or a whole lock time. */
 export const HOLDS_MS = [7, 150, 2_500] as const;
 
 /**
- * All that is still to happen, in virtual time. In the plain order the first that is due comes next, and everything that
- * it brings about in its tick is over before the one after it. A deviation lets something else come first, or in the same
- * tick; holds a message back; or lets a command arrive twice.
+ * The events that have not happened yet, in virtual time. In the plain order, the first event that is due comes next, and its
+ * tick ends before the next one. A deviation lets another event come first or in the same tick, holds a message back, or lets
+ * a command arrive twice.
  */
 export class Schedule {
-  /** Not zero, so that nobody mistakes "no time yet" for "never". */
+  /** Not zero, so that "no time yet" is not mistaken for "never". */
   #now = 5_000;
   #order = 0;
   readonly #pending = new Set<Pending>();
   #hadFault = false;
-  /** What is to come in the same tick as the next one. */
+  /** The event that comes in the same tick as the next one. */
   #together: Pending | undefined;
-  /** Called when a process is stopped in the middle of what it does. */
+  /** Called when a process is stopped in the middle of a step. */
   onStop = (): void => {};
   /** The reads of clocks, before each of which a process may be stopped. */
   readonly stops = new Stops(() => this.onStop());
@@ -56,13 +56,13 @@ export class Schedule {
     return this.#now;
   }
 
-  /** Time passes, and nothing happens in it. */
+  /** Lets time pass without events. */
   pass(ms: number): void {
     this.#now += ms;
   }
 
   /**
-   * It runs in the async context of this call, as a timer or a reply does.
+   * Adds an event. It runs in the async context of this call, as a timer or a reply does.
    *
    * @param dueAt `Infinity`: not in the plain order
    */
@@ -87,7 +87,7 @@ export class Schedule {
     this.#pending.delete(pending);
   }
 
-  /** The time as one of them has it: what it sets is a timer of its own. */
+  /** Returns a clock for the owner. Its timers are events of that owner. */
   timeOf(owner: Owner): {
     now(): number;
     after(ms: number, callback: () => void): CancelTimer;
@@ -103,7 +103,7 @@ export class Schedule {
     };
   }
 
-  /** What comes next in the plain order. */
+  /** Returns the next event in the plain order. */
   next(): Pending | undefined {
     let first: Pending | undefined;
     for (const one of this.#pending) {
@@ -112,7 +112,7 @@ export class Schedule {
     return first;
   }
 
-  /** How the schedule may depart from the plain order now. The same, in the same order, whenever the past is the same. */
+  /** Returns the possible deviations at this step. The same past always gives the same list. */
   deviations(next: Pending): Deviation[] {
     const found: Deviation[] = [];
     const add = (label: () => string, apply: Deviation["apply"]): void => void found.push({ label, apply });
@@ -167,7 +167,7 @@ export class Schedule {
     return found;
   }
 
-  /** Lets it happen. What else is to come in the same tick, happens then. */
+  /** Runs the event, and the one that comes in the same tick. */
   happen(pending: Pending): Pending[] {
     this.cancel(pending);
     if (pending.kind === "fault") this.#hadFault = true;
@@ -185,7 +185,7 @@ export class Schedule {
     pending.dueAt = -Infinity;
   }
 
-  /** All that is on its way comes after the timer. */
+  /** Delays all messages until after the timer. */
   #silence(timer: Pending): void {
     for (const one of this.#pending) {
       if (isMessage(one)) one.dueAt = Math.max(one.dueAt, timer.dueAt + 1);

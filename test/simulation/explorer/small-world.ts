@@ -16,11 +16,11 @@ const KEY = "LOCK_one";
 const COMMAND_TIMEOUT_MS = 100;
 const LATENCY_MS = 1;
 const FREEZE_MS = 2_600;
-/** Beside a waiter: the longest time for which a message is held back, and the look of the first in line. */
+/** How long a key may be free beside a waiter: the longest delay of a message, plus the interval of the waiter's checks. */
 const IDLE_MS = 4_000;
 
 /**
- * Lives one schedule of a small world, from its beginning to its end: the runtime's real code in virtual time.
+ * Runs one schedule of a small world, from its beginning to its end, with the runtime's real code in virtual time.
  *
  * @param choices the deviations from the plain order, in the order of their steps
  */
@@ -36,19 +36,19 @@ class SmallWorld implements Judge {
   readonly #narrator: Narrator;
   readonly #mayStop: boolean;
   readonly #callers = new Set<Caller>();
-  /** Those who wait for several keys. */
+  /** The callers that wait for several keys. */
   readonly #partly = new Set<{ readonly process: SimulatedProcess }>();
-  /** Those who wait, or are inside. */
+  /** The number of callers that wait or are inside. */
   #underWay = 0;
 
   constructor(plan: Plan, { tamper = (store) => store, isTraced = false }: Manner) {
     const { mayStop = false } = plan;
     this.#mayStop = mayStop;
     this.#schedule.onStop = () => {
-      // All stand still, since nothing else happens meanwhile.
+      // All processes stop, because nothing else happens meanwhile.
       for (const { clock } of this.#processes) clock.stopsFor(FREEZE_MS);
       this.#schedule.pass(FREEZE_MS);
-      this.#invariants.healed(); // Nobody could do anything about a key that was free meanwhile.
+      this.#invariants.healed(); // No process could take a key that was free meanwhile.
     };
     this.#narrator = new Narrator(this.#schedule, isTraced, mayStop);
     let invariants: Invariants | undefined;
@@ -95,7 +95,7 @@ class SmallWorld implements Judge {
         command: { name: "lose everything" },
         reply: undefined,
       });
-      schedule.pass(LATENCY_MS); // It is not there again at the very same moment.
+      schedule.pass(LATENCY_MS); // It does not come back at the same moment.
       for (const wire of wires) wire.reconnected();
     });
     if (plan.mayBeRevoked === true) {
@@ -143,8 +143,8 @@ class SmallWorld implements Judge {
     if (process === undefined || process.clock.isDead) return;
     const [lock, goesAway] = [process.lock(KEY, how), new AbortController()];
     const acquired = lock.acquire(goesAway.signal);
-    // Its budget counts from the moment that it has read, and it may have been stopped since. A reader that its process
-    // lets in at once does not wait at all.
+    // The wait budget counts from the time that the lock read, and the process may have been stopped since. A reader that
+    // enters at once does not wait at all.
     const joinedAt = lock.waitsSince > 0 ? lock.waitsSince : process.clock.now();
     const caller = callerOf(process, lock, how, { goesAway, joinedAt });
     const away = this.#schedule.add("act", number, `${name} goes away`, Infinity, () => {
@@ -164,12 +164,12 @@ class SmallWorld implements Judge {
       this.#schedule.cancel(away);
       if (caller.state === "waiting") this.#judge(() => this.#invariants.turnedAway(caller, error));
       this.#over(caller);
-      return this.#narrator.tell(`${name} was turned away: ${errorMessage(error)}`);
+      return this.#narrator.log(`${name} was turned away: ${errorMessage(error)}`);
     }
     this.#schedule.cancel(away);
     if (caller.state === "gone") return void lock.release().catch(() => {});
     if (lock.remaining() === 0 && (process.isClosed || this.#mayStop)) {
-      // It was shut down or stopped between the grant and the first step of the body, which does not begin then.
+      // The process was shut down or stopped between the grant and the body, so the body does not start.
       caller.state = "leaving";
       caller.storeValue = lock.storeValue;
       this.#over(caller);
@@ -177,17 +177,17 @@ class SmallWorld implements Judge {
       return this.#invariants.disappeared(caller);
     }
     this.#judge(() => {
-      this.#narrator.tell(`${name} is let in by ${lock.storeValue}, for ${lock.remaining()} ms`);
+      this.#narrator.log(`${name} is let in by ${lock.storeValue}, for ${lock.remaining()} ms`);
       this.#invariants.entered(caller);
     });
     await this.#work(process, workMs);
-    this.#narrator.tell(`${name} leaves`);
+    this.#narrator.log(`${name} leaves`);
     this.#judge(() => this.#invariants.leaves(caller, false));
     const trouble: unknown = await lock.release().then(
       () => undefined,
       (error: unknown) => error,
     );
-    this.#narrator.tell(`${name} has left${trouble === undefined ? "" : `: ${errorMessage(trouble)}`}`);
+    this.#narrator.log(`${name} has left${trouble === undefined ? "" : `: ${errorMessage(trouble)}`}`);
     this.#invariants.left(caller, trouble);
     this.#over(caller);
   }
@@ -215,14 +215,14 @@ class SmallWorld implements Judge {
       locks.assertHeld();
     } catch (error) {
       isHeld = false;
-      this.#narrator.tell(`${name} was turned away: ${errorMessage(error)}`);
+      this.#narrator.log(`${name} was turned away: ${errorMessage(error)}`);
       await locks.release().catch(() => {});
     }
     this.#schedule.cancel(away);
     this.#invariants.waitsNoMore(locks);
     if (this.#partly.delete(waiting)) this.#underWay -= 1;
     if (!isHeld || process.clock.isDead) return;
-    this.#narrator.tell(`${name} is let in by ${locks.locks.map(({ storeValue }) => storeValue).join(", ")}`);
+    this.#narrator.log(`${name} is let in by ${locks.locks.map(({ storeValue }) => storeValue).join(", ")}`);
     const callers = locks.locks.map((lock) => callerOf(process, lock, how, { isOfSeveral: true }));
     for (const caller of callers) {
       this.#callers.add(caller);
@@ -231,25 +231,25 @@ class SmallWorld implements Judge {
       this.#invariants.entered(caller);
     }
     await this.#work(process, workMs);
-    this.#narrator.tell(`${name} leaves`);
+    this.#narrator.log(`${name} leaves`);
     for (const caller of callers) this.#invariants.leaves(caller, false);
     const trouble: unknown = await locks.release().then(
       () => undefined,
       (error: unknown) => error,
     );
-    this.#narrator.tell(`${name} has left${trouble === undefined ? "" : `: ${errorMessage(trouble)}`}`);
+    this.#narrator.log(`${name} has left${trouble === undefined ? "" : `: ${errorMessage(trouble)}`}`);
     for (const caller of callers) {
       this.#invariants.left(caller, trouble);
       this.#over(caller);
     }
   }
 
-  /** What the judge reads of the clocks is no step of the process. */
+  /** The clock reads of the judge are not steps of the process. */
   #judge(judge: () => void): void {
     this.#schedule.stops.ignoring(judge);
   }
 
-  /** The shortest body has no turn of the event loop of its own. */
+  /** The shortest body ends in the turn of the event loop in which it starts. */
   async #work(process: SimulatedProcess, ms: number): Promise<void> {
     if (ms > 0) await process.passes(ms);
   }

@@ -5,36 +5,36 @@ import { withShortIds } from "./names";
 import type { Deviation, Pending, Schedule } from "./schedule";
 import type { CarriedOut } from "./wire";
 
-/** Who calls in a small world. */
+/** The calls of a small world. */
 export interface Plan {
   readonly name: string;
-  /** Over a quorum of so many; without it, with one server. */
+  /** The number of masters in a quorum. Without it, there is one server. */
   readonly masters?: number;
   /** Whether a process may be stopped between any two reads of its clocks. */
   readonly mayStop?: boolean;
-  /** Whether somebody may revoke what holds the key, at any time. */
+  /** Whether the holds of the key may be revoked at any time. */
   readonly mayBeRevoked?: boolean;
-  /** One call each: in which process, when, and for how long it works once it is inside. */
+  /** The process, the time, and the length of the body of each call. */
   readonly calls: readonly {
     readonly process: number;
     readonly atMs: number;
     readonly workMs: number;
     readonly how: LockOptions;
-    /** Several, which are had together or not at all; without them, one. */
+    /** The keys of a multi-key call. Without them, the call is for one key. */
     readonly keys?: readonly string[];
   }[];
 }
 
-/** Which deviation was chosen at which step. */
+/** A deviation that is chosen at a step. */
 export interface Choice {
   readonly step: number;
   readonly option: number;
 }
 
-/** What became of one schedule. */
+/** The result of one schedule. */
 export interface Story {
   readonly problems: readonly string[];
-  /** How many deviations there were to choose from, at each step after the last choice. */
+  /** The number of possible deviations at each step after the last choice. */
   readonly options: readonly number[];
   readonly steps: number;
   /** The same for two schedules in which each process and the server see the same, in the same order, at the same times. */
@@ -46,31 +46,31 @@ export interface Story {
   readonly trace: readonly string[];
 }
 
-/** How a schedule is lived. */
+/** How a schedule runs. */
 export interface Manner {
-  /** Whether to tell what happens. */
+  /** Whether to record a trace. */
   readonly isTraced?: boolean;
-  /** Whether to count what could be chosen. */
+  /** Whether to count the possible deviations. */
   readonly countsOptions?: boolean;
   readonly tamper?: Tamper;
 }
 
-/** Nobody waits so long; what goes on longer goes on for ever. */
+/** No schedule takes this long unless it never ends. */
 const MOST_STEPS = 2_000;
 const LONGEST_MS = 60_000;
 
-/** What is wrong in a world, and when it is looked for. */
+/** Checks a world for problems. */
 export interface Judge {
   readonly problems: readonly string[];
   report(problem: string): void;
-  /** After each step, and in between. */
+  /** Called after each step, and in between. */
   checkBeliefs(): void;
-  /** When all has happened that a step brings about. */
+  /** Called when all effects of a step have happened. */
   check(): void;
   checkTheEnd(): void;
 }
 
-/** Lives the schedule of a world, step by step, and writes down what happens. */
+/** Runs the schedule of a world step by step, and records what happens. */
 export class Narrator {
   readonly #schedule: Schedule;
   readonly #carriedOut: CarriedOut[] = [];
@@ -118,14 +118,14 @@ export class Narrator {
     };
   }
 
-  /** What a command did. */
+  /** Records a command and its reply. */
   notes(done: CarriedOut): void {
     this.#carriedOut.push(done);
     if (this.#trace === undefined) return;
     this.#trace.push(`             => ${JSON.stringify(done.reply)}`);
   }
 
-  tell(what: string): void {
+  log(what: string): void {
     this.#trace?.push(`             ${what}`);
   }
 
@@ -170,7 +170,7 @@ export class Narrator {
   }
 }
 
-/** What happened brings about what it can without time; beliefs are looked at in between. */
+/** Runs all effects of an event that need no time, and checks beliefs in between. */
 async function allPromiseJobs(judge: Judge): Promise<void> {
   await nextTick();
   judge.checkBeliefs();

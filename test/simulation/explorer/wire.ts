@@ -20,7 +20,7 @@ import type { Schedule } from "./schedule";
 
 const LATENCY_MS = 1;
 
-/** One command as the server carried it out. */
+/** One command that the server executed. */
 export interface CarriedOut {
   readonly process: number;
   readonly at: number;
@@ -40,7 +40,7 @@ export type Command =
   | { readonly name: "lose everything" }
   | { readonly name: "revoke"; readonly key: string };
 
-/** What the world wants to know of it. */
+/** Reports to the world what a process sends and receives. */
 export interface WireListener {
   onCarriedOut(done: CarriedOut): void;
   onNotDropped(key: string, requestId: string): void;
@@ -48,7 +48,7 @@ export interface WireListener {
   onGiveUp(requestId: string): void;
 }
 
-/** The way of one process to the server and back: each message on it is an event of the schedule. */
+/** The network between one process and the server. Each message is an event of the schedule. */
 export class Wire implements Store {
   readonly #schedule: Schedule;
   readonly #number: number;
@@ -58,7 +58,7 @@ export class Wire implements Store {
   readonly #to: string;
   readonly #listeners = new Set<StoreListener>();
 
-  /** @param to which server, as messages to it are told */
+  /** @param to the server, as labels of its messages name it */
   constructor(
     schedule: Schedule,
     number: number,
@@ -73,7 +73,7 @@ export class Wire implements Store {
     this.#server = server;
     this.#listener = listener;
     this.#to = to;
-    // A hint comes in the context of the connection, and not of whoever brought it about.
+    // A wake-up comes in the context of the connection, not in that of the caller that caused it.
     server.listen(AsyncResource.bind((place: string) => this.#hint(place)));
   }
 
@@ -125,7 +125,7 @@ export class Wire implements Store {
     return this.#carry({ name: "leave", key, place }, () => this.#server.leave(key, place));
   }
 
-  // As Redis does: what goes together is sent together, carried out one after the other, and heard of together.
+  // As in Redis, a batch is sent together, executed one by one, and answered together.
   acquireMany(requests: readonly AcquireRequest[]): Promise<readonly AcquireReply[]> {
     return Promise.all(requests.map((request) => this.acquire(request)));
   }
@@ -138,7 +138,7 @@ export class Wire implements Store {
 
   #carry<Reply>(command: Command, send: () => Promise<Reply>): Promise<Reply> {
     belongsToNobody("a command");
-    const what = `${this.#number}'s ${told(command)}${this.#to}`;
+    const what = `${this.#number}'s ${describe(command)}${this.#to}`;
     const carryOut = async (): Promise<Reply> => {
       const at = this.#schedule.now();
       const reply = await send();
@@ -168,13 +168,13 @@ export class Wire implements Store {
   }
 
   #hint(place: string): void {
-    if (Number.parseInt(place.slice(0, 12), 16) !== this.#number) return; // Nobody else listens to it.
+    if (Number.parseInt(place.slice(0, 12), 16) !== this.#number) return; // Only its own process listens to it.
     this.#bringBack(`the hint for ${shortened(place)}`, () => {
       for (const listener of this.#listeners) listener.onWakeUp(place);
     });
   }
 
-  /** A connection is new. */
+  /** Tells the listeners that the connection is new. */
   reconnected(): void {
     for (const listener of this.#listeners) listener.onReconnect();
   }
@@ -182,7 +182,7 @@ export class Wire implements Store {
   async close(): Promise<void> {}
 }
 
-function told(command: Command): string {
+function describe(command: Command): string {
   switch (command.name) {
     case "take":
       return `take ${shortened(command.request.requestId)}`;

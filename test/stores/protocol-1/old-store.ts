@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { newId } from "../../../runtime/stores/contract/subject";
 import { ACQUIRE, HAND_ON, LEAVE, RELEASE_MANY, RELEASE_ONE, RENEW_MANY, WAIT } from "./scripts";
 
-/** A process of version 0.1, as far as Redis sees it. Names of keys as it made them, for keys without braces. */
+/** Sends the commands of a version 0.1 process. Its key names are correct for keys without braces. */
 export class OldStore {
   readonly inbox = `lockweave:inbox:${newId()}`;
   readonly #client: Redis;

@@ -1,4 +1,4 @@
-// The scripts of protocol 1, as version 0.1 sent them: kept to show how both live beside each other during an upgrade.
+// The scripts of protocol 1, as version 0.1 sent them. They test that both versions work together during an upgrade.
 
 const FENCING_STRIDE = 64;
 const PLACE_TIME_MS = 3_000;
@@ -7,12 +7,12 @@ const CLAIM_TIME_MS = 1_500;
 /** The text of a script. */
 type Script = string;
 
-// With pcall, a reply is an error of its own (a table) where a key holds other data than text: it is not ours.
+// With pcall, the reply is an error (a table) if a key holds other data than text. Such a key is not a lock of Lockweave.
 
 // The keys of one lock. `lock` holds the requestId of the holder, and its time to live is the lock time.
-// `queue` is a sorted set with two entries for each who waits: one by the time it came, and one, with a `-` before
-// its name, by minus the time at which it loses its place unless it is heard of. Its name is "<requestId> <inbox>",
-// where the inbox is the channel on which its process hears. `fence` holds the last fencing token given out.
+// `queue` is a sorted set with two entries for each waiter: one by the time when it came, and one, with a `-` before its
+// name, by minus the time when it loses its position. Its name is "<requestId> <inbox>", and the inbox is the channel of
+// its process. `fence` holds the last fencing token.
 const COMMON = `
 local now
 local function now_us()
@@ -139,7 +139,7 @@ if redis.call("GET", KEYS[1]) == ARGV[1] then
 end
 `);
 
-// Where a lock is not ours: a key that holds other data than text is somebody's, too.
+// The reply if the key is held by another. A key that holds other data than text counts as held.
 const NOT_OURS = `
 local function whose(lock)
   return redis.call("EXISTS", lock) == 1 and "stolen" or "expired"
@@ -186,7 +186,7 @@ end
 return replies
 `);
 
-/** KEYS: lock, queue. ARGV: requestId. Where nobody waits, nothing is made that is for those who do. */
+/** KEYS: lock, queue. ARGV: requestId. Without waiters, it does no work for them. */
 export const RELEASE_ONE = scriptOf(`
 local holder = redis.pcall("GET", KEYS[1])
 if holder ~= ARGV[1] then

@@ -4,7 +4,7 @@ import { FENCING_STRIDE, type RenewReply } from "../../../runtime/stores/port";
 import type { Member } from "../../../runtime/stores/quorum/master";
 import { but } from "../../simulation/tampering";
 
-/** A master in memory, started long ago. */
+/** A master in memory, which has been up for long enough to vote. */
 export function memoryMember(clock: Clock, startedAt = -Infinity): Member {
   const fences = new Map<string, number>();
   const store = memoryStore({ clock });

@@ -2,17 +2,17 @@ import type { Store } from "../../../runtime/stores/port";
 import type { Member } from "../../../runtime/stores/quorum/master";
 import { but } from "../../simulation/tampering";
 
-/** What becomes of a command to a master. */
+/** Decides what happens to a command to a master. */
 export type MemberFate = <Reply>(send: () => Promise<Reply>) => Promise<Reply>;
 
-/** A master whose commands are noted, and met with a fate of the test's own. */
+/** A master that reports each command, and whose `fate` the test controls. */
 export class NotedMember implements Member {
   readonly store: Store;
   readonly #member: Member;
   fate: MemberFate = (send) => send();
   startedAtMs: number | Error | undefined;
 
-  /** @param note told of each command, by its name */
+  /** @param note called with the name of each command */
   constructor(member: Member, note: (command: string) => void) {
     this.#member = member;
     const { store } = member;
@@ -21,18 +21,18 @@ export class NotedMember implements Member {
       return this.fate(carryOut);
     };
     this.store = but(store, {
-      acquire: (request, ms) => send("take", () => store.acquire(request, ms)),
+      acquire: (request, ms) => send("acquire", () => store.acquire(request, ms)),
       renew: (requests, ms) => send("renew", () => store.renew(requests, ms)),
-      release: (request, ms) => send("drop", () => store.release(request, ms)),
-      peek: (keys, ms) => send("look", () => store.peek(keys, ms)),
-      enqueue: (request, ms) => send("place", () => store.enqueue(request, ms)),
-      dequeue: (key, place, ms) => send("leave", () => store.dequeue(key, place, ms)),
+      release: (request, ms) => send("release", () => store.release(request, ms)),
+      peek: (keys, ms) => send("peek", () => store.peek(keys, ms)),
+      enqueue: (request, ms) => send("enqueue", () => store.enqueue(request, ms)),
+      dequeue: (key, place, ms) => send("dequeue", () => store.dequeue(key, place, ms)),
       releaseAndEnqueue: (held, request, ms) =>
-        send("next", () => store.releaseAndEnqueue(held, request, ms)),
+        send("releaseAndEnqueue", () => store.releaseAndEnqueue(held, request, ms)),
     });
   }
 
-  /** What is in it, past its fate. */
+  /** The master's store, without the effect of `fate`. */
   get inside(): Store {
     return this.#member.store;
   }

@@ -12,12 +12,12 @@ import { counting } from "../../support/counting-client";
 import { startRedis, type RedisServer } from "../../support/redis-server";
 import { registering } from "../registering";
 
-// The contract over five real masters, and which masters may be some.
+// The store contract with five real masters, and the rules for a list of masters.
 
 let servers: RedisServer[];
 let store: Store;
 
-/** Its server says that it was started a month ago: so nobody has to wait for it. */
+/** A client whose server reports an uptime of a month, so that the master can vote immediately. */
 function aged(client: RedisClient): RedisClient {
   return Object.create(client, {
     call: {
@@ -51,7 +51,7 @@ storeContract(registering(test), () => ({
   },
 }));
 
-test("what cannot be the masters of a quorum is refused, with the reason", (t) => {
+test("quorumStore() rejects invalid masters and options with the reason", (t) => {
   const client = { call() {}, duplicate() {}, on() {}, off() {}, options: {} };
   const refusals: [masters: unknown, message: RegExp][] = [
     [[], /at least 3 masters/],
@@ -78,7 +78,7 @@ test("what cannot be the masters of a quorum is refused, with the reason", (t) =
   }
 });
 
-test("what is asked for at one time goes to each master together", async (t) => {
+test("concurrent requests are sent to each master in batches", async (t) => {
   const counted = servers.map((server) => counting(aged(server.client())));
   const quorum = quorumStore(counted.map(({ client }) => client));
   t.teardown(() => quorum.close());
@@ -98,7 +98,7 @@ test("what is asked for at one time goes to each master together", async (t) => 
   t.true([...takes, ...drops].every((count) => count > 0 && count <= keys.length / 5));
 });
 
-test("two clients of one server have one vote", async (t) => {
+test("two clients of the same server have one vote", async (t) => {
   const [one, other] = servers;
   const quorum = quorumStore(
     [one, one, other, one, one].flatMap((server) => (server ? [aged(server.client())] : [])),
@@ -110,7 +110,7 @@ test("two clients of one server have one vote", async (t) => {
   });
 });
 
-test("a master whose uptime may not be read has no vote, and the others are enough", async (t) => {
+test("a master whose user may not read its uptime has no vote, and a majority of the others suffices", async (t) => {
   const clients = servers.map((server) => server.client());
   const blind = { username: "blind", password: "pw" };
   for (const client of clients.slice(0, 3)) {

@@ -4,7 +4,7 @@ import type { Setup } from "../setup";
 import { fileOfTool } from "./tools";
 import type { Host, Session } from "./session";
 
-// Hosts that compile each file when Node loads it. The build is nothing.
+// Hosts that compile each file when Node loads it. They have no build step.
 
 const TS_NODE_ESM = `import { register } from "node:module";
 register("ts-node/esm", import.meta.url);
@@ -101,7 +101,7 @@ export const tsNodeTranspile: Host = ({ setup }) =>
     ? session(setup, ["--require", "ts-node/register/transpile-only"], {}, "--require")
     : session(setup, ["--import", "./ts-node-esm.mjs"], { env: { TS_NODE_TRANSPILE_ONLY: "true" } });
 
-/** ts-node with type check takes the plugin of tsconfig.json. */
+/** ts-node with type checking uses the plugin in tsconfig.json. */
 export const tsNode: Host = ({ setup }) => ({
   build: async () => {},
   command: () => [

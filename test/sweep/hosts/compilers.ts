@@ -4,7 +4,7 @@ import { COMPILER, run, runCommand, type Finished } from "../processes";
 import { BuildError, type Host, type Place, type Session } from "./session";
 import { fileOfTool } from "./tools";
 
-/** A compiler reads from tsconfig.json whether it weaves. */
+/** Returns a session for a compiler, which weaves if tsconfig.json has the plugin. */
 function compiling(place: Place, compile: () => Promise<Finished>, node?: string): Session {
   const { setup } = place;
   return {
@@ -31,7 +31,7 @@ export const patchedTsc: Host = async (place) => {
   return compiling(place, () => run({ dir, args: [...COMPILER, tsc] }), await nodeFor(place));
 };
 
-/** `lockweave build`. A build without the plugin is one by the compiler alone. */
+/** Runs `lockweave build`, or the compiler alone for a build without the plugin. */
 export const typescript7: Host = async (place) => {
   const { dir } = place;
   const session = compiling(place, () => runCommand("lockweave", dir, ["build"]), await nodeFor(place));

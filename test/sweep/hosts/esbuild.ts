@@ -19,14 +19,14 @@ export function otherOfEsbuild(setup: Setup): Plugin[] {
   return [{ name: "other", setup: setUp }];
 }
 
-/** CommonJS in a bundle of ES modules may call `require()`, as docs/hosts.md says. */
+/** Returns the banner from docs/hosts.md, so that CommonJS in a bundle of ES modules can call `require()`. */
 export function bannerOf(place: Place): { readonly js?: string } {
   if (formatIn(place) === "cjs") return {};
   const from = 'import { createRequire as requireFrom } from "node:module";';
   return { js: `${from} const require = requireFrom(import.meta.url);` };
 }
 
-/** Builds again in one context, as in a watch: esbuild keeps what has not changed. */
+/** Rebuilds in one context as a watch does, so esbuild reuses unchanged files. */
 export const esbuild: Host = (place) => {
   const { dir, setup } = place;
   const options: BuildOptions = {

@@ -64,7 +64,7 @@ function jestConfig(setup: Setup, isWoven: boolean): string {
   });
 }
 
-/** Jest compiles when it loads a file, and keeps what came of it. */
+/** Jest compiles a file when it loads it, and caches the result. */
 export const jest: Host = async ({ dir, setup }) => {
   await installedJest();
   const write = (isWoven: boolean): Promise<void> =>

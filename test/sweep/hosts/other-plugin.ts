@@ -2,10 +2,10 @@ import { readFile } from "node:fs/promises";
 import { ModuleKind, ScriptTarget, transpileModule } from "typescript";
 import type { Setup } from "../setup";
 
-/** What the other plugin takes: the file with the tag, and what a package has made of it. */
+/** Matches the files that the other plugin handles: the tagged file, and its compiled form in a package. */
 export const TAGGED = /^(?!.*[\\/]node_modules[\\/]).*[\\/](?:shop|main(?:\.test)?)\.[cm]?[jt]sx?$/;
 
-/** What another plugin makes of TypeScript: JavaScript with or without its comments. */
+/** Returns the JavaScript that the other plugin compiles, with or without comments. */
 export function compiled({ order }: Setup, path: string, text: string): string {
   const compilerOptions = {
     module: ModuleKind.ESNext,

@@ -4,18 +4,18 @@ import type { Setup } from "../setup";
 export interface Place {
   readonly dir: string;
   readonly setup: Setup;
-  /** Whether the builds leave out the plugin, and the program says that it needs none. */
+  /** Whether the builds omit the plugin and the program sets `woven: false`. */
   readonly isDefective: boolean;
 }
 
-/** The builds of one project: a second one has what the first left behind. */
+/** The builds of one project. A second build sees the output and caches of the first. */
 export interface Session {
   /**
-   * @param isWoven whether Lockweave's plugin is among the others
+   * @param isWoven whether the plugins include Lockweave's
    * @throws {BuildError} when the host reports errors
    */
   build(isWoven: boolean): Promise<void>;
-  /** What starts the program, with Node. It asks for the host's hooks if the host compiles when Node loads a file. */
+  /** Returns the arguments of Node to start the program, including the hooks of hosts that compile at load time. */
   command(isWoven: boolean): readonly string[];
   readonly node?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -24,10 +24,10 @@ export interface Session {
 
 export type Host = (place: Place) => Session | Promise<Session>;
 
-/** The message is what the host has printed. */
+/** An error of a build. Its message is the output of the host. */
 export class BuildError extends Error {}
 
-/** The path of a bundle. */
+/** Returns the path of a bundle. */
 export function bundleIn({ setup }: Place): string {
   return setup.file === "ts-in-cjs" ? "dist/main.cjs" : "dist/main.mjs";
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { installed } from "../../hosts/installed";
 
-/** The packages of each host that the repository does not depend on, installed beside each other. */
+/** The packages of each host that the repository does not depend on. */
 export const TOOLS = {
   webpack: ["webpack@5.112.2", "webpack-cli@7.3.1", "ts-loader@9.6.2", "typescript@6.0.3"],
   rspack: ["@rspack/core@2.3.2", "@rspack/cli@2.2.8"],

@@ -5,7 +5,7 @@ import { LOADER, ofWebpack } from "./ours";
 import { fileOfTool, requireTool } from "./tools";
 import { BuildError, bundleIn, formatIn, type Host, type Place } from "./session";
 
-/** The parts of webpack's and Rspack's API that are used here. */
+/** The part of webpack's and Rspack's API that the sweep uses. */
 interface Compiler {
   run(
     done: (error: Error | null, stats?: { hasErrors(): boolean; toString(how: object): string }) => void,
@@ -18,7 +18,7 @@ type MakeCompiler = (config: object) => Compiler;
 const TYPESCRIPT = /\.[cm]?tsx?$/;
 const OTHER_LOADER = join(__dirname, "other-loader.cjs");
 
-/** Removes the types, and the comments if the setup says so. */
+/** Returns the loader that removes the types. */
 async function compilesBy({
   host,
   mode,
@@ -41,7 +41,7 @@ function otherRule({ order }: Setup): object[] {
   return [{ test: /(?:shop|main)\.[cm]?[jt]sx?$/, enforce: "pre", use: { loader: OTHER_LOADER, options } }];
 }
 
-/** What the plugin does, or what a user of the loader alone writes. */
+/** Returns Lockweave's plugin, or the rule of users who configure only the loader. */
 function ours({ host }: Setup, isWoven: boolean): { readonly plugins: object[]; readonly rules: object[] } {
   if (!isWoven) return { plugins: [], rules: [] };
   if (host !== "webpack-loader") return { plugins: [ofWebpack()], rules: [] };
@@ -93,8 +93,8 @@ function resolvesPaths({ dir, setup }: Place): object {
   return setup.host === "rspack" ? { tsConfig: config } : { tsconfig: config };
 }
 
-/** The name of the tagged file goes past all loaders but the one that removes the types. */
-export async function requestPastOurs(setup: Setup): Promise<string> {
+/** Returns the request prefix that bypasses all loaders except the one that removes the types. */
+export async function bypassingRequest(setup: Setup): Promise<string> {
   const removeComments = setup.order.endsWith("stripping");
   if (setup.host === "rspack") {
     const { options } = await compilesBy(setup);

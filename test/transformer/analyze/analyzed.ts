@@ -17,12 +17,12 @@ const OPTIONS: ts.CompilerOptions = {
 
 const libraries = new Map<string, ts.SourceFile | undefined>();
 
-/** What is found in a program of these files, which type-checks. */
+/** Analyzes a program of these files, which must type-check. */
 export function analyzed(files: Readonly<Record<string, string>>): Analysis {
   const texts = new Map(Object.entries(files).map(([name, text]) => [join(ROOT, name), text]));
   const host = ts.createCompilerHost(OPTIONS);
   const { getSourceFile, fileExists, readFile } = host;
-  delete host.directoryExists; // Ours are nowhere.
+  delete host.directoryExists; // The files exist only in memory.
   host.fileExists = (path) => texts.has(path) || fileExists(path);
   host.readFile = (path) => texts.get(path) ?? readFile(path);
   host.getSourceFile = (path, ...rest) => {
@@ -48,14 +48,14 @@ export function analyzed(files: Readonly<Record<string, string>>): Analysis {
   return analyze(ts, program, tagged);
 }
 
-/** The findings, each by its code and the words that it stands at. */
+/** Returns the code and the reported words of each finding. */
 export function found(files: Readonly<Record<string, string>>): string[] {
   return analyzed(files).findings.map(
     ({ file, problem: { code, start, end } }) => `${code} ${file.text.slice(start, end)}`,
   );
 }
 
-/** The messages. */
-export function said(files: Readonly<Record<string, string>>): string[] {
+/** Returns the message of each finding. */
+export function messages(files: Readonly<Record<string, string>>): string[] {
   return analyzed(files).findings.map(({ problem: { message } }) => message);
 }

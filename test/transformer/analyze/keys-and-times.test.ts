@@ -1,5 +1,5 @@
 import test from "ava";
-import { found, said } from "./analyzed";
+import { found, messages } from "./analyzed";
 
 const two = (one: string, other: string): Record<string, string> => ({
   "one.ts": `type Id = string & { readonly brand: unique symbol };
@@ -19,7 +19,7 @@ const NEVER_MEET: readonly (readonly [string, string])[] = [
 ];
 
 for (const [one, other] of NEVER_MEET) {
-  test(`keys that never meet: ${one} and ${other}`, (t) => {
+  test(`keys that can never be equal are reported: ${one} and ${other}`, (t) => {
     t.deepEqual(found(two(one, other)), ["LW1505 @redisLock"]);
   });
 }
@@ -36,13 +36,13 @@ const MEET: readonly (readonly [string, string])[] = [
 ];
 
 for (const [one, other] of MEET) {
-  test(`keys that may meet: ${one} and ${other}`, (t) => {
+  test(`keys that may be equal are not reported: ${one} and ${other}`, (t) => {
     t.deepEqual(found(two(one, other)), []);
   });
 }
 
-test("it says what the keys are", (t) => {
-  t.deepEqual(said(two("businessFlag=pay keyName=text", "businessFlag=pay keyName=text,nr")), [
+test("the message describes the parts of both keys", (t) => {
+  t.deepEqual(messages(two("businessFlag=pay keyName=text", "businessFlag=pay keyName=text,nr")), [
     "The keys of `pay` here and at `a` can never be the same, so the two locks do not exclude each other: " +
       "2 parts (text, number) here, one part (text) there. Make them the same, or give one of them another `businessFlag`.",
   ]);
@@ -56,12 +56,12 @@ const SIMILAR: readonly (readonly [string, string])[] = [
 ];
 
 for (const [one, other] of SIMILAR) {
-  test(`flags that look like one: ${one} and ${other}`, (t) => {
+  test(`flags that look like one flag are reported: ${one} and ${other}`, (t) => {
     t.deepEqual(found(two(`businessFlag=${one}`, `businessFlag=${other}`)), ["LW1506 @redisLock"]);
   });
 }
 
-const APART: readonly (readonly [string, string])[] = [
+const DIFFERENT: readonly (readonly [string, string])[] = [
   ["order", "orders"],
   ["shard1", "shard2"],
   ["account1", "account12"],
@@ -70,13 +70,13 @@ const APART: readonly (readonly [string, string])[] = [
   ["import", "export"],
 ];
 
-for (const [one, other] of APART) {
-  test(`flags that are two: ${one} and ${other}`, (t) => {
+for (const [one, other] of DIFFERENT) {
+  test(`flags that are clearly different are not reported: ${one} and ${other}`, (t) => {
     t.deepEqual(found(two(`businessFlag=${one}`, `businessFlag=${other}`)), []);
   });
 }
 
-test("a flag that is used several times is meant", (t) => {
+test("similar flags that are used several times each are not reported", (t) => {
   const files = two("businessFlag=payOrder", "businessFlag=payorder");
   const text = files["one.ts"] ?? "";
   const twice = text
@@ -95,16 +95,16 @@ export async function outer(): Promise<void> { await inner(); }
 export async function inner(): Promise<void> {}`,
 });
 
-test("a lock that is over before one inside it may be there is told", (t) => {
+test("a lock that may end while its body waits for an inner lock is reported", (t) => {
   t.deepEqual(found(inside("lockTime=10s watchdog=false", "")), ["LW1504 @redisLock"]);
   t.deepEqual(found(inside("holdAtMost=5s lockTime=5s", "waitTime=5s retryTimes=1")), ["LW1504 @redisLock"]);
-  t.deepEqual(said(inside("lockTime=10s watchdog=false", "waitTime=20s retryTimes=1")), [
+  t.deepEqual(messages(inside("lockTime=10s watchdog=false", "waitTime=20s retryTimes=1")), [
     "The lock of `outer` ends after 10 s (`lockTime`), but inside it the wait for the lock of `inner` may take 20 s: " +
       "`outer` calls `inner` (one.ts:2). Give `inner` a shorter `waitTime`, or `outer` more time.",
   ]);
 });
 
-test("one that is renewed, or that is longer, is no finding", (t) => {
+test("a lock that is renewed, or lasts as long as the wait for an inner lock, is not reported", (t) => {
   t.deepEqual(found(inside("lockTime=10s", "")), []);
   t.deepEqual(found(inside("lockTime=20s watchdog=false", "")), []);
   t.deepEqual(found(inside("lockTime=10s watchdog=false", "retryTimes=1")), []);

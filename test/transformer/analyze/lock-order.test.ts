@@ -1,5 +1,5 @@
 import test from "ava";
-import { analyzed, found, said } from "./analyzed";
+import { analyzed, found, messages } from "./analyzed";
 
 const ORDER = `import { Stock } from "./stock.js";
 export class OrderService {
@@ -24,9 +24,9 @@ export class Stock {
 }
 `;
 
-test("two locks that are taken in both orders are found, across files and classes", (t) => {
+test("two locks that are acquired in both orders are reported, across files and classes", (t) => {
   t.deepEqual(found({ "order.ts": ORDER, "stock.ts": STOCK }), ["LW1501 reserve"]);
-  t.deepEqual(said({ "order.ts": ORDER, "stock.ts": STOCK }), [
+  t.deepEqual(messages({ "order.ts": ORDER, "stock.ts": STOCK }), [
     "Callers acquire `payOrder` and `stock` in different orders, so they can wait for each other until their wait budgets end: " +
       "`OrderService.pay` calls `Stock.reserve` (order.ts:6), so `stock` is acquired inside `payOrder`; " +
       "`Stock.recall` calls `OrderService.cancel` (stock.ts:8), so `payOrder` is acquired inside `stock`. " +
@@ -34,14 +34,14 @@ test("two locks that are taken in both orders are found, across files and classe
   ]);
 });
 
-test("locks that are always taken in one order are no finding", (t) => {
+test("locks that are always acquired in one order are not reported", (t) => {
   t.deepEqual(
     found({ "order.ts": ORDER, "stock.ts": STOCK.replace("await this.orders?.cancel(item);", "") }),
     [],
   );
 });
 
-/** Of tagged functions that take each other's locks: what `b` does inside is given. */
+/** A file of tagged functions that acquire each other's locks. `inside` is the body of `b`. */
 function both(inside: string, { b = "", more = "" } = {}): Record<string, string> {
   return {
     "both.ts": `/** @redisLock businessFlag=a */
@@ -64,28 +64,28 @@ const ORDERED = {
     "function help() { return a2(); }",
   ],
   "in a callback of an array": ["await Promise.all([1].map(() => a2()));", ""],
-  "by its name, as a callback": ["await Promise.all([1].map(a2));", ""],
+  "by its name as a callback": ["await Promise.all([1].map(a2));", ""],
   "in a promise's continuation": ["await Promise.resolve().then(() => a2());", ""],
   "in a callback that a function of the program calls": [
     "await twice(() => a2());",
     "async function twice(work: () => Promise<void>): Promise<void> { await work(); await work(); }",
   ],
-  "in a callback that is handed on": [
+  "in a callback that is passed on": [
     "await outer(async () => { await a2(); });",
     `async function twice(work: () => Promise<void>): Promise<void> { await work(); }
      async function outer(work: () => Promise<void>): Promise<void> { await twice(work); }`,
   ],
   "by `call`": ["await a2.call(undefined);", ""],
-  "in a function that is called where it stands": ["await (async () => { await a2(); })();", ""],
+  "in a function that is called in place": ["await (async () => { await a2(); })();", ""],
   "through an interface": [
     "await new Map<string, Runs>().get('x')!.run();",
     `interface Runs { run(): Promise<void> } class One implements Runs { async run() { await a2(); } } new One();`,
   ],
-  "through an interface that a class has by its shape alone": [
+  "through an interface that a class matches only by its shape": [
     "await given.run();",
     `interface Runs { run(): Promise<void> } class One { async run() { await a2(); } } declare const given: Runs; new One();`,
   ],
-  "through a type, and an object that has it": [
+  "through a type, by an object of this type": [
     "await given.run();",
     `type Runs = { run(): Promise<void> }; const one: Runs = { async run() { await a2(); } }; declare let given: Runs; given = one;`,
   ],
@@ -103,18 +103,18 @@ const ORDERED = {
   ],
   "through an object's shorthand": ["await tools.a2();", "const tools = { a2 };"],
   "through another name": ["await other();", "const other = a2;"],
-  "by one of two names": ["await (1 < 2 ? b2 : a2)();", ""],
+  "by one of two functions": ["await (1 < 2 ? b2 : a2)();", ""],
   "in a loop over a generator": [
     "for await (const one of all()) void one;",
     "async function* all() { await a2(); yield 1; }",
   ],
   "after a condition": ["1 < 2 && (await a2());", ""],
   "by a promise that is awaited later": ["const done = a2(); await done;", ""],
-  "in a chain": ["await a2().catch(() => undefined);", ""],
+  "in a chain of calls": ["await a2().catch(() => undefined);", ""],
 } as const;
 
 for (const [how, [inside, more]] of Object.entries(ORDERED)) {
-  test(`a lock that is taken ${how} is followed`, (t) => {
+  test(`a lock that is acquired ${how} is found`, (t) => {
     t.deepEqual(
       found(both(inside, { more })).filter((one) => one.startsWith("LW1501")),
       ["LW1501 b2"],
@@ -123,22 +123,22 @@ for (const [how, [inside, more]] of Object.entries(ORDERED)) {
 }
 
 const UNORDERED = {
-  "is not waited for": ["void a2();", ""],
-  "is not waited for, in a chain": ["void a2().catch(() => undefined);", ""],
-  "is not waited for by who calls back": ["[1].forEach(async () => { await a2(); });", ""],
+  "is not awaited": ["void a2();", ""],
+  "is not awaited in a chain of calls": ["void a2().catch(() => undefined);", ""],
+  "is not awaited by the caller of the callback": ["[1].forEach(async () => { await a2(); });", ""],
   "runs later": ["later(() => a2(), 1);", "declare function later(work: () => void, ms: number): void;"],
-  "is only handed on": [
+  "is only passed on": [
     "keep(a2);",
     "const kept: unknown[] = []; function keep(work: unknown) { kept.push(work); }",
   ],
   "is called in a function that nobody calls": ["const later = async () => { await a2(); }; void later;", ""],
-  "stands behind another implementation's method": [
+  "belongs to a class without the interface": [
     "await given.run();",
     `interface Runs { run(): Promise<void> } interface Walks { walk(): Promise<void>; run(): Promise<void> }
      class One implements Walks { async walk() {} async run() { await a2(); } private own = 1; } class Two implements Runs { async run() {} }
      declare const given: Two; void [One, Two];`,
   ],
-  "is that of the base, called by `super`": [
+  "belongs to another subclass, and not to the base that `super` calls": [
     "await new Two().run();",
     `class One { async run() {} } class Two extends One { override async run() { await super.run(); } } class Three extends One { override async run() { await a2(); } } void Three;`,
   ],
@@ -153,18 +153,18 @@ for (const [how, [inside, more]] of Object.entries(UNORDERED)) {
   });
 }
 
-test("a lock that is asked for once, and not waited for, makes no cycle", (t) => {
+test("a lock with retryTimes=0 or waitTime=0 makes no cycle", (t) => {
   t.deepEqual(found(both("await a2();", { b: "retryTimes=0" })), []);
   t.deepEqual(found(both("await a2();", { b: "waitTime=0" })), []);
 });
 
-test("those who read do not keep each other out", (t) => {
+test("read locks make no cycle, and a read lock makes one with a write lock", (t) => {
   t.deepEqual(found(both("await a2();", { b: "mode=read" })), []);
   const writer = "/** @redisLock businessFlag=b */ export async function b3(): Promise<void> { await a2(); }";
   t.deepEqual(found(both("", { b: "mode=read", more: writer })), ["LW1501 b2"]);
 });
 
-test("where it depends on what is behind an interface, it is likely, and not certain", (t) => {
+test("a cycle through an interface with several implementations is not certain", (t) => {
   const one =
     "interface Runs { run(): Promise<void> } class One implements Runs { async run() { await a2(); } }";
   const other = "class Two implements Runs { async run() {} } declare const given: Runs; void [One, Two];";
@@ -174,7 +174,7 @@ test("where it depends on what is behind an interface, it is likely, and not cer
   t.deepEqual(isCertain(`${one} ${other}`), [false]);
 });
 
-test("jobs that hand on to each other through one interface are likely to lock in both orders", (t) => {
+test("jobs that call each other through one interface make a cycle that is not certain", (t) => {
   const files = {
     "jobs.ts": `interface Job { exec(id: string): Promise<void> }
 class Pay implements Job { constructor(readonly next: Job) {}
@@ -187,16 +187,16 @@ void [Pay, Ship];`,
   t.false(analyzed(files).findings[0]?.isCertain);
 });
 
-test("a cycle of three locks is found once, with all its calls", (t) => {
-  const [message, another] = said({
+test("a cycle of three locks is reported once, with all three locks", (t) => {
+  const [message, another] = messages({
     "three.ts": `/** @redisLock businessFlag=a */ export async function a() { await b(); }
 /** @redisLock businessFlag=b */ export async function b() { await c(); }
 /** @redisLock businessFlag=c */ export async function c() { await a2(); }
 /** @redisLock businessFlag=a */ export async function a2() {}`,
   }).filter((one) => one.includes("different orders"));
   t.is(another, undefined);
-  t.is(message, undefined, "it is one chain of calls that waits for itself");
-  const [cycle, second] = said({
+  t.is(message, undefined, "one chain of calls that waits for itself is not a cycle of orders");
+  const [cycle, second] = messages({
     "three.ts": `/** @redisLock businessFlag=a */ export async function a() { await b2(); }
 /** @redisLock businessFlag=b */ export async function b() { await c2(); }
 /** @redisLock businessFlag=c */ export async function c() { await a2(); }
@@ -208,7 +208,7 @@ test("a cycle of three locks is found once, with all its calls", (t) => {
   t.regex(cycle ?? "", /^Callers acquire `a`, `b`, and `c` in different orders/);
 });
 
-test("locks of different stores are different locks", (t) => {
+test("locks in different stores make no cycle", (t) => {
   const files = both("await a2();");
   t.deepEqual(
     found({ "both.ts": files["both.ts"]?.replace("businessFlag=b ", "businessFlag=b store=other ") ?? "" }),
@@ -216,7 +216,7 @@ test("locks of different stores are different locks", (t) => {
   );
 });
 
-test("what cannot be followed is counted, each once", (t) => {
+test("calls that cannot be followed are listed, each once", (t) => {
   const { unfollowed } = analyzed(
     both("await given(); await library(() => a2()); await library(() => undefined); await twice(a2);", {
       more: `declare let given: () => Promise<void>;
@@ -230,7 +230,7 @@ async function twice(work: () => Promise<void>) { await work(); }`,
   );
 });
 
-test("what is handed to a tagged function, and called by it, is not followed", (t) => {
+test("a callback that a tagged function calls is listed as a call that cannot be followed", (t) => {
   const { unfollowed } = analyzed({
     "with.ts": `/** @redisLock businessFlag=a */
 export async function underA(work: () => Promise<void>): Promise<void> { await work(); }`,

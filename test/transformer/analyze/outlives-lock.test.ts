@@ -1,5 +1,5 @@
 import test from "ava";
-import { found, said } from "./analyzed";
+import { found, messages } from "./analyzed";
 
 const DECLARED = `
 declare function work(id?: string): Promise<void>;
@@ -38,8 +38,8 @@ const OUTLIVING: Readonly<Record<string, readonly [string, string]>> = {
   "a promise that nobody awaits": ["work();", "work()"],
   "a promise that is `void`ed": ["void work();", "work()"],
   "a promise with a handler": ["work().catch(() => undefined);", "work()"],
-  "a promise behind a condition": ["if (this.state) work();", "work()"],
-  "a promise behind `&&`": ["this.state > 0 && work();", "work()"],
+  "a promise after a condition": ["if (this.state) work();", "work()"],
+  "a promise after `&&`": ["this.state > 0 && work();", "work()"],
   "a promise in a variable that nobody reads": ["const done = work();", "work()"],
   "promises of `map` that nobody awaits": [
     "items.map((item) => work(item));",
@@ -49,21 +49,21 @@ const OUTLIVING: Readonly<Record<string, readonly [string, string]>> = {
     "items.forEach(async (item) => { await work(item); });",
     "async (item) => { await work(item); }",
   ],
-  "a function that gives a promise, for `forEach`": ["items.forEach(work);", "work"],
+  "a function that returns a promise, as the callback of `forEach`": ["items.forEach(work);", "work"],
   "an `async` listener": ["emitter.on('x', async () => { await work(); });", "async () => { await work(); }"],
   "an `async` timer": ["setTimeout(async () => work(), 1);", "async () => work()"],
-  "a promise that is given work and not awaited, once": [
+  "a call with an `async` callback that nobody awaits, only once": [
     "keep(async () => work());",
     "keep(async () => work())",
   ],
-  "a function that is called where it stands": [
+  "an `async` function that is called in place": [
     "(async () => { await work(); })();",
     "(async () => { await work(); })()",
   ],
   "a timer that writes": ["setTimeout(() => { this.state = 1; }, 1);", "() => { this.state = 1; }"],
-  "a promise that is put where nobody awaits it": ["this.running.push(work());", "work()"],
+  "a promise in a field that nobody awaits": ["this.running.push(work());", "work()"],
   "a promise in a list that nobody awaits": ["const all: Promise<void>[] = []; all.push(work());", "work()"],
-  "a promise in a list of which only the length is read": [
+  "a promise in a list whose length alone is read": [
     "const all: Promise<void>[] = []; for (const item of items) all.push(work(item)); return all.length;",
     "work(item)",
   ],
@@ -94,7 +94,7 @@ const OUTLIVING: Readonly<Record<string, readonly [string, string]>> = {
     "await items.map((item) => work(item));",
     "items.map((item) => work(item))",
   ],
-  "a promise in a list that is awaited where it is written": ["await [plain(), work()];", "work()"],
+  "a promise in a list literal that is awaited": ["await [plain(), work()];", "work()"],
   "an `async` callback of `filter`": [
     "items.filter(async (item) => work(item));",
     "async (item) => work(item)",
@@ -124,14 +124,14 @@ for (const [what, [inside, words]] of Object.entries(OUTLIVING)) {
 }
 
 const FINE: Readonly<Record<string, string>> = {
-  "what is awaited": "await work();",
-  "what is returned": "return work();",
-  "what the callback of `finally` waits for": "await work().finally(() => work('b'));",
+  "an awaited promise": "await work();",
+  "a returned promise": "return work();",
+  "a promise that the callback of `finally` returns": "await work().finally(() => work('b'));",
   "an `async` callback of `finally`":
     "await work().then(() => work('b')).finally(async () => { await work('c'); });",
   "a list of values that is awaited": "await items.filter((item) => item !== ''); await [1, 2];",
-  "a predicate of a program's own that awaits": "await every(async (item) => { await work(item); });",
-  "what is no promise": "plain(); void this.state;",
+  "an `async` predicate of the program's own function": "await every(async (item) => { await work(item); });",
+  "a value that is not a promise": "plain(); void this.state;",
   "a promise that is awaited later": "const done = work(); plain(); await done;",
   "a handler of a promise that is awaited later":
     "const done = work(); done.catch(() => undefined); await done;",
@@ -149,61 +149,60 @@ const FINE: Readonly<Record<string, string>> = {
   "promises that are collected and awaited in a function":
     "const all: Promise<void>[] = []; const done = () => Promise.allSettled(all); all.push(work()); await done();",
   "promises in a list of the module that a called function awaits": "kept.push(work()); await settled();",
-  "promises in somebody's list":
+  "promises in another name of a list that is awaited":
     "const all = this.running; all.push(work()); await Promise.all(this.running);",
-  "what is given to a queue that awaits it": "await jobs.add(work());",
+  "a promise that is given to a queue that awaits it": "await jobs.add(work());",
   "a promise in a timer that is kept":
     "const timer = setTimeout(() => { void work(); }, 1); plain(); void timer;",
   "a promise in a timer that is kept in a list":
     "const timers: number[] = []; timers.push(setTimeout(() => { void work(); }, 1));",
-  "a promise in a timer that tells the body when it is done":
+  "a promise in a timer that notifies the body at its end":
     "let done = (): void => {}; const end = new Promise<void>((resolve) => { done = resolve; }); setTimeout(() => { void work().then(done); }, 1); await end;",
   "promises in a field that are awaited": "this.running.push(work()); await Promise.all(this.running);",
-  "what is taken out of a list of promises": "this.running.splice(0); await Promise.all(this.running);",
+  "a promise that is removed from a list": "this.running.splice(0); await Promise.all(this.running);",
   "a plain callback": "items.forEach((item) => { plain(); void item; });",
   "a timer that is kept": "const timer = setTimeout(() => { this.state = 1; }, 1); void timer;",
   "a timer that writes nothing": "setTimeout(() => plain(), 1);",
-  "a promise that is made by hand":
+  "a promise that a constructor creates":
     "await new Promise<void>((resolve) => { setTimeout(() => resolve(), 1); });",
-  "what a promise that is made by hand waits for":
+  "a promise that resolves one that a constructor creates":
     "await new Promise<void>((resolve) => { work().then(resolve); });",
-  "what a function does that is only written there":
-    "const later = (): void => { void work(); }; return later;",
+  "a promise in a function that is not called": "const later = (): void => { void work(); }; return later;",
 };
 
 for (const [what, inside] of Object.entries(FINE)) {
-  test(`${what} is no finding`, (t) => {
+  test(`${what} is not reported`, (t) => {
     t.deepEqual(found(body(inside)), []);
   });
 }
 
-test("it says what, and of which lock", (t) => {
-  t.deepEqual(said(body("void work();")), [
+test("the message names the call and the function whose lock it outlives", (t) => {
+  t.deepEqual(messages(body("void work();")), [
     "`work` is `void`ed: it may still run after `Orders.pay` has released its lock. " +
       "Wait for it before the body ends, or start it after the release.",
   ]);
 });
 
-test("it says which list, and in which timer", (t) => {
-  const [list = "", timer = ""] = said(
+test("the message names the list or the timer that has the promise", (t) => {
+  const [list = "", timer = ""] = messages(
     body("const all: Promise<void>[] = []; all.push(work()); setTimeout(() => { void work(); }, 1);"),
   );
   t.true(list.startsWith("No code awaits the promises in `all`: it may still run after `Orders.pay` "), list);
   t.true(timer.startsWith("`work` is `void`ed in `setTimeout`: it may still run after `Orders.pay` "), timer);
 });
 
-test("what has no tag may start what it likes", (t) => {
+test("a function without a tag may start a promise without awaiting it", (t) => {
   t.deepEqual(found(body("", "async other(): Promise<void> { void work(); }")), []);
 });
 
-test("a comment that says why allows it, behind it and above", (t) => {
+test("a lockweave-allow comment after the code or right above it allows its code alone", (t) => {
   t.deepEqual(found(body("void work(); // lockweave-allow LW1503: it only counts")), []);
   t.deepEqual(found(body("// lockweave-allow LW1503: it only counts\n void work();")), []);
   t.deepEqual(found(body("// lockweave-allow LW1503: it only counts\n\n void work();")), ["LW1503 work()"]);
   t.deepEqual(found(body("void work(); // lockweave-allow LW1501: another")), ["LW1503 work()"]);
 });
 
-test("a comment that says no reason is told to", (t) => {
+test("a lockweave-allow comment without a reason is reported", (t) => {
   t.deepEqual(found(body("void work(); // lockweave-allow LW1503")), ["LW1508 lockweave-allow LW1503"]);
   t.deepEqual(found(body("void work(); // lockweave-allow LW1503:")), ["LW1508 lockweave-allow LW1503"]);
 });

@@ -1,5 +1,5 @@
 import test from "ava";
-import { found, said } from "./analyzed";
+import { found, messages } from "./analyzed";
 
 const file = (text: string): Record<string, string> => ({ "one.ts": text });
 
@@ -9,15 +9,15 @@ const BASE = `export class Base {
 }
 `;
 
-test("an override without the tag of what it overrides is told", (t) => {
+test("an override without the tag of the method that it overrides is reported", (t) => {
   const files = file(`${BASE} export class Own extends Base { override async pay(): Promise<void> {} }`);
   t.deepEqual(found(files), ["LW1507 pay"]);
-  t.deepEqual(said(files), [
+  t.deepEqual(messages(files), [
     "`Own.pay` overrides `Base.pay`, which is locked, but has no lock itself. Tags are not inherited. Tag it too, or call `Base.pay`.",
   ]);
 });
 
-test("an override with a tag, one that calls the locked one, and none at all are no finding", (t) => {
+test("an override with a tag, an override that calls `super`, and a class without one are not reported", (t) => {
   for (const inside of [
     "/** @redisLock businessFlag=pay */ override async pay(): Promise<void> {}",
     "override async pay(): Promise<void> { await super.pay(); }",
@@ -36,15 +36,15 @@ export class One implements Stock {
 }
 `;
 
-test("an implementation without the tag that another one has is told", (t) => {
+test("an implementation without the tag of another implementation is reported", (t) => {
   const files = file(`${STOCK} export class Two implements Stock { async reserve() {} async look() {} }`);
   t.deepEqual(found(files), ["LW1507 reserve"]);
-  t.deepEqual(said(files), [
+  t.deepEqual(messages(files), [
     "`Two.reserve` implements `Stock.reserve` without a lock, and `One.reserve` with one. Tags are not inherited. Tag it too.",
   ]);
 });
 
-test("one that hands on to a locked one, or is another interface's, is no finding", (t) => {
+test("an implementation that delegates to a locked one, or has no interface, is not reported", (t) => {
   for (const more of [
     "export class Two implements Stock { constructor(readonly one: One) {} async reserve() { await this.one.reserve(); } async look() {} }",
     "export class Two implements Stock { constructor(readonly one: Stock) {} reserve() { return this.one.reserve(); } async look() {} }",
@@ -58,7 +58,7 @@ test("one that hands on to a locked one, or is another interface's, is no findin
   }
 });
 
-test("one that could not be locked, since it waits for nothing, is no finding", (t) => {
+test("a synchronous implementation is not reported, because it cannot be locked", (t) => {
   const files = file(`interface Ends { end(): void | Promise<void> }
 export class One implements Ends { /** @redisLock businessFlag=end */ async end(): Promise<void> {} }
 export class Two implements Ends { end(): void {} }`);

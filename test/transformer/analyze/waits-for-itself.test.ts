@@ -1,5 +1,5 @@
 import test from "ava";
-import { analyzed, found, said } from "./analyzed";
+import { analyzed, found, messages } from "./analyzed";
 
 const file = (text: string): Record<string, string> => ({ "one.ts": text });
 
@@ -8,14 +8,14 @@ test("a function that reaches itself with the same key waits for itself", (t) =>
 export async function pay(orderNo: string): Promise<void> { await again(orderNo); }
 async function again(nr: string): Promise<void> { await pay(nr); }`);
   t.deepEqual(found(files), ["LW1502 again"]);
-  t.deepEqual(said(files), [
+  t.deepEqual(messages(files), [
     "`pay` waits for its own lock `pay`: `pay` calls `again` (one.ts:2), which calls `pay` (one.ts:3). " +
       "Write `reentrant=true` at its tag, so that the inner call enters again.",
   ]);
   t.true(analyzed(files).findings[0]?.isCertain);
 });
 
-test("one that reaches another with the same flag and key waits for itself", (t) => {
+test("a function that reaches another with the same flag and key waits for itself", (t) => {
   const files = file(`export class Orders {
   id = "1";
   /** @redisLock businessFlag=order keyName=this.id,order.nr */
@@ -25,10 +25,10 @@ test("one that reaches another with the same flag and key waits for itself", (t)
 }`);
   t.deepEqual(found(files), ["LW1502 close"]);
   t.true(analyzed(files).findings[0]?.isCertain);
-  t.regex(said(files)[0] ?? "", /^`Orders\.pay` waits for its own lock `order`.*at both tags/);
+  t.regex(messages(files)[0] ?? "", /^`Orders\.pay` waits for its own lock `order`.*at both tags/);
 });
 
-test("one that reaches another with the same whole key waits for itself", (t) => {
+test("a function that reaches another with the same whole key waits for itself", (t) => {
   const files = file(`/** @redisLock key="order:\${id}:pay" */
 export async function pay(id: string): Promise<void> { await settle(id); }
 /** @redisLock key="order:\${nr}:pay" */
@@ -37,7 +37,7 @@ export async function settle(nr: string): Promise<void> { void nr; }`);
   t.true(analyzed(files).findings[0]?.isCertain);
 });
 
-test("with a key that is an expression, it is no certain mistake", (t) => {
+test("a finding about a key that is an expression is not certain", (t) => {
   for (const words of ['businessFlag=order keyName="id + other"', 'key="order:${id + other}"']) {
     const files = file(`/** @redisLock ${words} */
 export async function pay(id: string, other: string): Promise<void> { await settle(id); void other; }
@@ -49,16 +49,16 @@ export async function settle(id: string): Promise<void> { void id; }`);
   }
 });
 
-test("with a key that may be another one, it is no certain mistake", (t) => {
+test("a finding about a key that may have another value is not certain", (t) => {
   const files = file(`interface Tree { id: string; children: Tree[] }
 /** @redisLock businessFlag=tree keyName=tree.id */
 export async function walk(tree: Tree): Promise<void> { for (const one of tree.children) await walk(one); }`);
   t.deepEqual(found(files), ["LW1502 walk"]);
   t.false(analyzed(files).findings[0]?.isCertain);
-  t.regex(said(files)[0] ?? "", /With the same key, it waits for itself/);
+  t.regex(messages(files)[0] ?? "", /With the same key, it waits for itself/);
 });
 
-test("where it is locked on a condition, or not alone, it is no certain mistake", (t) => {
+test("a finding about a lock with a condition or with permits is not certain", (t) => {
   for (const words of ['when="n > 1"', "permits=5"]) {
     const files = file(`/** @redisLock businessFlag=a ${words} */
 export async function a(n: number): Promise<void> { await a(n); }`);
@@ -67,7 +67,7 @@ export async function a(n: number): Promise<void> { await a(n); }`);
   }
 });
 
-test("a chain that comes back through another lock is told once, and as no cycle of orders", (t) => {
+test("a chain that returns through another lock is reported once, and not as a cycle of orders", (t) => {
   const files = file(`/** @redisLock businessFlag=a */ export async function a(): Promise<void> { await b(); }
 /** @redisLock businessFlag=b */ export async function b(): Promise<void> { await a2(); }
 /** @redisLock businessFlag=a */ export async function a2(): Promise<void> {}`);
@@ -75,19 +75,19 @@ test("a chain that comes back through another lock is told once, and as no cycle
 });
 
 const FINE = {
-  "that hands on to another one of its kind": `interface Stock { reserve(): Promise<void> }
+  "that delegates to another implementation": `interface Stock { reserve(): Promise<void> }
 class Plain implements Stock { async reserve(): Promise<void> {} } // lockweave-allow LW1507: of tests
 class Counted implements Stock { constructor(readonly inner: Stock) {}
   /** @redisLock businessFlag=a */ async reserve(): Promise<void> { await this.inner.reserve(); } }
 void [Plain, Counted];`,
-  "that is entered again": `/** @redisLock businessFlag=a reentrant=true */ export async function a(n: number): Promise<void> { if (n > 0) await a(n - 1); }`,
+  "that is reentrant": `/** @redisLock businessFlag=a reentrant=true */ export async function a(n: number): Promise<void> { if (n > 0) await a(n - 1); }`,
   "that only reads": `/** @redisLock businessFlag=a mode=read */ export async function a(n: number): Promise<void> { if (n > 0) await a(n - 1); }`,
   "that does not wait": `/** @redisLock businessFlag=a waitTime=0 onFailure=skip */ export async function a(n: number): Promise<void> { if (n > 0) await a(n - 1); }`,
-  "that starts itself and does not wait for that": `/** @redisLock businessFlag=a */ export async function a(): Promise<void> {
+  "that starts itself without waiting for it": `/** @redisLock businessFlag=a */ export async function a(): Promise<void> {
     // lockweave-allow LW1503: it is the next round
     void a();
   }`,
-  "that takes a key of another number of parts": `/** @redisLock businessFlag=a keyName=n */ export async function a(n: number): Promise<void> { await b(n, n); }
+  "that acquires a key with another number of parts": `/** @redisLock businessFlag=a keyName=n */ export async function a(n: number): Promise<void> { await b(n, n); }
 /** @redisLock businessFlag=a keyName=n,m */ export async function b(n: number, m: number): Promise<void> { void m; void n; }`,
 };
 
@@ -100,7 +100,7 @@ for (const [what, text] of Object.entries(FINE)) {
   });
 }
 
-test("only one of two is entered again: it waits for itself", (t) => {
+test("a function waits for itself if only one of its two functions is reentrant", (t) => {
   t.deepEqual(
     found(
       file(`/** @redisLock businessFlag=a */ export async function a(): Promise<void> { await b(); }
@@ -110,8 +110,8 @@ test("only one of two is entered again: it waits for itself", (t) => {
   );
 });
 
-test("one who reads, and writes inside, is told that this cannot be", (t) => {
-  const [message] = said(
+test("a reader that acquires its lock for writing inside gets a message of its own", (t) => {
+  const [message] = messages(
     file(`/** @redisLock businessFlag=a mode=read */ export async function a(): Promise<void> { await b(); }
 /** @redisLock businessFlag=a */ export async function b(): Promise<void> {}`),
   );

@@ -7,7 +7,7 @@ import { weave } from "../../../transformer/weave/weave";
 import { tagAll } from "../../corpus/tag-all";
 import { PACKAGE } from "../../hosts/project";
 
-/** As it is published: what the build has cut out of TypeScript. */
+/** The published parser, which the build cuts out of TypeScript. */
 const parts = require(path.join(PACKAGE, "dist/transformer/parser/typescript.js")) as Parser;
 
 const FIXTURES = path.join(PACKAGE, "test/fixtures/weave");
@@ -17,10 +17,10 @@ const inputs = readdirSync(FIXTURES).map((name) => {
   return path.join(FIXTURES, name, base);
 });
 
-const sources = ["runtime", "test/lock", "test/queue", "test/runtime"].flatMap((house) =>
-  readdirSync(path.join(PACKAGE, house), { recursive: true, encoding: "utf8" })
+const sources = ["runtime", "test/lock", "test/queue", "test/runtime"].flatMap((folder) =>
+  readdirSync(path.join(PACKAGE, folder), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts"))
-    .map((file) => path.join(PACKAGE, house, file)),
+    .map((file) => path.join(PACKAGE, folder, file)),
 );
 
 function assertSame(t: ExecutionContext, file: string, text: string): void {
@@ -31,16 +31,16 @@ function assertSame(t: ExecutionContext, file: string, text: string): void {
   t.deepEqual(cut, whole, file);
 }
 
-test("the parser that is published is not the whole TypeScript", (t) => {
+test("the published parser is not the whole TypeScript", (t) => {
   t.false("createProgram" in parts);
 });
 
-test("the parser that is published weaves every fixture as TypeScript does", (t) => {
+test("the published parser weaves every fixture like TypeScript", (t) => {
   t.true(inputs.length > 0);
   for (const file of inputs) assertSame(t, file, readFileSync(file, "utf8"));
 });
 
-test("it weaves functions of all kinds of code as TypeScript does", (t) => {
+test("the published parser weaves tagged copies of this repository's code like TypeScript", (t) => {
   let tags = 0;
   for (const [index, file] of sources.entries()) {
     const attributes = `businessFlag=all reentrant=${String(index % 2 === 0)}`;
@@ -51,7 +51,7 @@ test("it weaves functions of all kinds of code as TypeScript does", (t) => {
   t.true(tags > 300);
 });
 
-test("it refuses what does not parse as TypeScript does", (t) => {
+test("the published parser rejects code with syntax errors like TypeScript", (t) => {
   const SHARES = [0.3, 0.5, 0.7, 0.9, 0.97];
   for (const file of inputs) {
     const text = readFileSync(file, "utf8");

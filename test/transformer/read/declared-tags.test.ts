@@ -10,7 +10,7 @@ const declared = (text: string): string[] =>
 
 const ofSource = (text: string): string[] => shown(text, tagsOfSource(ts, "a.ts", text));
 
-test("a declared tag has the business flag, wherever it stands among the attributes, and the function's name", (t) => {
+test("a tag in a declaration file is read with its business flag and its function's name", (t) => {
   const text = `/** @redisLock lockTime=20 businessFlag=pay keyName=id */
 export declare function pay(id: string): Promise<void>;
 export declare class Orders {
@@ -20,14 +20,14 @@ export declare class Orders {
   t.deepEqual(declared(text), ["@redisLock pay pay", "@redisLock order Orders.close"]);
 });
 
-test("a tag in a source file has the same, also where declarations leave its function out", (t) => {
+test("a tag in a source file is read with the same, even if its function is not exported", (t) => {
   const text = `/** @redisLock lockTime=20 businessFlag=pay */
 async function pay(): Promise<void> {}`;
   t.deepEqual(ofSource(text), ["@redisLock pay pay"]);
   t.deepEqual(ofSource("async function pay(): Promise<void> {}"), []);
 });
 
-test("a tag with a whole key has what is the same of all its values in the flag's place", (t) => {
+test("a tag with a whole key is read with the fixed text of the key instead of a flag", (t) => {
   const tag = '/** @redisLock key="mutex:${tenant}/${`${id}}`}" */\n';
   t.deepEqual(declared(`${tag}export declare function pay(tenant: string, id: string): Promise<void>;`), [
     "@redisLock mutex:${}/${} pay",
@@ -37,7 +37,7 @@ test("a tag with a whole key has what is the same of all its values in the flag'
   ]);
 });
 
-test("a tag that has an error is left to its own project", (t) => {
+test("a tag with an error is skipped, because its own project reports it", (t) => {
   const wrong = "/** @redisLock businessFlag=pay keyName= */\n";
   t.deepEqual(declared(`${wrong}export declare function pay(): Promise<void>;`), []);
   t.deepEqual(ofSource(`${wrong}export async function pay(): Promise<void> {}`), []);

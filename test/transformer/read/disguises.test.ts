@@ -4,7 +4,7 @@ import { weave } from "../../../transformer/weave/weave";
 
 const FUNCTION = "export async function pay(orderNo: string, id: string) {}";
 
-/** What the weave finds at a comment above a function, as `LW1007 @redis-Lock`, and the locks that it weaves. */
+/** Returns what the weave reports at a comment above a function, such as `LW1007 @redis-Lock`, and how many locks it weaves. */
 function foundAt(comment: string, code = FUNCTION): { errors: string[]; warnings: string[]; locks: number } {
   const text = `${comment}\n${code}`;
   const { diagnostics = [], warnings = [], sites = [] } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
@@ -72,7 +72,7 @@ const FRAMES: readonly ((tag: string) => string)[] = [
   (tag) => `// TODO ${tag}`,
 ];
 
-test("a disguised tag with one of our attributes is an error, however it is written and marked up", (t) => {
+test("a disguised tag with a Lockweave attribute is an error in every spelling and markup", (t) => {
   let forms = 0;
   for (const name of NAMES) {
     for (const [open, close] of MARKUP) {
@@ -89,14 +89,14 @@ test("a disguised tag with one of our attributes is an error, however it is writ
   t.true(forms > 5_000);
 });
 
-test("a disguised tag at the start of a line of JSDoc is an error without attributes, too", (t) => {
+test("a disguised tag at the start of a JSDoc line is an error even without attributes", (t) => {
   for (const name of ["@redis\u2010Lock", "@redis$Lock", "&#64;redisLock", "@redis&shy;Lock"]) {
     t.deepEqual(foundAt(`/** ${name} */`).errors, [`LW1007 ${name}`]);
     t.deepEqual(foundAt(`// ${name}`), { errors: [], warnings: [], locks: 0 });
   }
 });
 
-test("the error is at the disguised name, as it is written", (t) => {
+test("the error is at the disguised name as it is written", (t) => {
   for (const [comment, ...errors] of [
     ["/** @redis\u2010Lock businessFlag=pay */", "LW1007 @redis\u2010Lock"],
     ["/** @redis$Lock businessFlag=pay */", "LW1007 @redis$Lock"],
@@ -111,7 +111,7 @@ test("the error is at the disguised name, as it is written", (t) => {
 
 // ---- attributes without a tag ---------------------------------------------------------------------------
 
-test("attributes without a tag are a warning above a function that could have a lock", (t) => {
+test("attributes without a tag get a warning above a function that could have a lock", (t) => {
   for (const [doc, attributes] of [
     ["§", "businessFlag=pay"],
     ["§", 'key="pay:${id}" lockTime=20s'],
@@ -131,7 +131,7 @@ test("attributes without a tag are a warning above a function that could have a 
   }
 });
 
-test("attributes that the tag of another line has, or that stand in prose, give no warning", (t) => {
+test("attributes in prose or after another tag get no warning", (t) => {
   for (const comment of [
     "/** Sets businessFlag=pay in the settings. */",
     "/** Sets `businessFlag=pay keyName=orderNo`. */",
@@ -146,7 +146,7 @@ test("attributes that the tag of another line has, or that stand in prose, give 
 
 // ---- prose ----------------------------------------------------------------------------------------------
 
-test("prose, code, addresses, and tags of other tools are neither errors nor warnings", (t) => {
+test("prose, code, addresses, and tags of other tools get no errors and no warnings", (t) => {
   for (const comment of [
     "/** Mail to locks@redislock.example?keyName=a or _me@redislock.example_. */",
     "/** Uses @redis/lock and @redis/client, with the key=value form. */",

@@ -9,7 +9,7 @@ const BARREL: OwnExports = new Map<string, "configure" | { is: "module"; exporte
   ["default", { is: "module", exported: () => undefined }],
 ]);
 
-function handedOnBy(text: string): Record<string, string> {
+function reExportsOf(text: string): Record<string, string> {
   const file = ts.createSourceFile("a.ts", text, ts.ScriptTarget.Latest);
   const exported = ownExportsOf(ts, file, (specifier) => (specifier === "./barrel" ? BARREL : undefined));
   return Object.fromEntries(
@@ -17,7 +17,7 @@ function handedOnBy(text: string): Record<string, string> {
   );
 }
 
-test("a file hands on our functions under the names that it gives them", (t) => {
+test("a file re-exports Lockweave's functions under the names that it gives them", (t) => {
   const cases: [string, Record<string, string>][] = [
     [`export { configure } from "lockweave";`, { configure: "configure" }],
     [`export { configure as setUp, memoryStore } from "lockweave/runtime";`, { setUp: "configure" }],
@@ -34,22 +34,22 @@ test("a file hands on our functions under the names that it gives them", (t) => 
     [`export { setUp as start, locks } from "./barrel";`, { start: "configure", locks: "module" }],
     [`export * as all from "./barrel";`, { all: "module" }],
   ];
-  for (const [text, exported] of cases) t.deepEqual(handedOnBy(text), exported, text);
+  for (const [text, exported] of cases) t.deepEqual(reExportsOf(text), exported, text);
 });
 
-test("all of a module is handed on but its default", (t) => {
-  t.deepEqual(handedOnBy(`export * from "lockweave";`), {
+test("`export *` re-exports everything except the default", (t) => {
+  t.deepEqual(reExportsOf(`export * from "lockweave";`), {
     configure: "configure",
     currentLock: "currentLock",
   });
-  t.deepEqual(handedOnBy(`export * from "./barrel";`), {
+  t.deepEqual(reExportsOf(`export * from "./barrel";`), {
     configure: "configure",
     setUp: "configure",
     locks: "module",
   });
 });
 
-test("what a module exports by itself is not what `export *` brings", (t) => {
+test("a module's own export takes precedence over `export *`", (t) => {
   for (const [where, text] of Object.entries({
     before: `export function configure() {} export * from "lockweave";`,
     behind: `export * from "lockweave"; export class configure {}`,
@@ -57,11 +57,11 @@ test("what a module exports by itself is not what `export *` brings", (t) => {
     "a list": `export * from "lockweave"; const other = 1; export { other as configure };`,
     "another module's": `export * from "lockweave"; export { configure } from "./other";`,
   })) {
-    t.deepEqual(handedOnBy(text), { currentLock: "currentLock" }, where);
+    t.deepEqual(reExportsOf(text), { currentLock: "currentLock" }, where);
   }
 });
 
-test("nothing is handed on of what is not ours, or not exported", (t) => {
+test("functions that are not Lockweave's or are not exported are not re-exports", (t) => {
   for (const text of [
     `export * from "./other"; export * as other from "./other"; export { configure } from "./other";`,
     `import { configure } from "lockweave"; configure(); const setUp = configure;`,
@@ -70,6 +70,6 @@ test("nothing is handed on of what is not ours, or not exported", (t) => {
     `export default 1; export const a = {}.b, [c] = [];`,
     `import * as all from "./barrel"; export const currentLock = all.currentLock;`,
   ]) {
-    t.deepEqual(handedOnBy(text), {}, text);
+    t.deepEqual(reExportsOf(text), {}, text);
   }
 });

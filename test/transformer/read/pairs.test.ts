@@ -4,10 +4,10 @@ import { assertForEach, DEFAULTS, settle, type Settings } from "../../../runtime
 import { OPTION_READERS, readDefaults } from "../../../transformer/read/options";
 import { weave } from "../../../transformer/weave/weave";
 
-// Every pair of attributes: those that are refused, and that all others work, in tags and by hand.
+// Every pair of attributes either works or is rejected, in tags and in options that code passes.
 
-/** A value for each that is not its default. */
-const SAID: Readonly<Record<string, string>> = {
+/** A value for each attribute that is not its default. */
+const VALUES: Readonly<Record<string, string>> = {
   lockTime: "60s",
   retryTimes: "1",
   waitTime: "50ms",
@@ -63,7 +63,7 @@ function problemsOf(attributes: string): readonly string[] {
   return diagnosed(`${FLAG_AND_KEY} ${attributes}`).map(({ at }) => at);
 }
 
-function byHand(attributes: string): object {
+function toOptions(attributes: string): object {
   const entries = attributes.split(" ").map((attribute): [string, unknown] => {
     const [name = "", value = ""] = attribute.split("=");
     return [name, /^(?:true|false|\d+)$/.test(value) ? JSON.parse(value) : value];
@@ -71,34 +71,34 @@ function byHand(attributes: string): object {
   return Object.fromEntries(entries);
 }
 
-/** Which keys there are is no option by hand. */
+/** Options in code have no `each`, so it is checked separately. */
 function settled(attributes: string): Settings {
-  const { each, ...options } = byHand(attributes) as { readonly each?: boolean };
+  const { each, ...options } = toOptions(attributes) as { readonly each?: boolean };
   const settings = settle(options, DEFAULTS);
   if (each === true) assertForEach(settings);
   return settings;
 }
 
-test("every attribute has its place in the table of pairs", (t) => {
-  t.deepEqual(Object.keys(SAID), Object.keys(OPTION_READERS));
+test("the table of pairs contains every attribute", (t) => {
+  t.deepEqual(Object.keys(VALUES), Object.keys(OPTION_READERS));
 });
 
-test("every pair of attributes works, in tags and by hand, but for those that are refused at their words", (t) => {
-  const said = Object.entries(SAID).map(([name, value]) => `${name}=${value}`);
-  const pairs = said.flatMap((one, index) => said.slice(index + 1).map((other) => `${one} ${other}`));
+test("every pair of attributes works in tags and in options, or is rejected at one of its words", (t) => {
+  const values = Object.entries(VALUES).map(([name, value]) => `${name}=${value}`);
+  const pairs = values.flatMap((one, index) => values.slice(index + 1).map((other) => `${one} ${other}`));
   const refused = pairs.filter((pair) => problemsOf(pair).length > 0);
   t.deepEqual(refused, REFUSED);
   for (const pair of REFUSED) {
-    const [told = "", ...others] = problemsOf(pair);
-    t.regex(told, /^LW11\d\d /);
-    t.true(pair.split(" ").includes(told.replace(/^\w+ /, "")), told);
+    const [reported = "", ...others] = problemsOf(pair);
+    t.regex(reported, /^LW11\d\d /);
+    t.true(pair.split(" ").includes(reported.replace(/^\w+ /, "")), reported);
     t.deepEqual(others, []);
     t.throws(() => settled(pair), { code: "LOCK_BAD_OPTION" });
   }
   for (const pair of pairs) if (!refused.includes(pair)) t.notThrows(() => settled(pair));
 });
 
-test("one of a pair may be a default of the project, or stand where it has none", (t) => {
+test("a rejected pair works if one attribute is off, and is rejected if one is a configured default", (t) => {
   t.deepEqual(problemsOf("lockAtLeast=0s autoUnlock=false"), []);
   t.deepEqual(problemsOf("lockAtLeast=10s autoUnlock=true"), []);
   t.throws(() => settle({ lockAtLeast: "10s" }, { ...DEFAULTS, autoUnlock: false }), {
@@ -106,15 +106,15 @@ test("one of a pair may be a default of the project, or stand where it has none"
   });
 });
 
-test("of each refused pair it is told why", (t) => {
+test("the message about each rejected pair gives the reason", (t) => {
   for (const pair of REFUSED) {
     const [found] = diagnosed(`${FLAG_AND_KEY} ${pair}`);
-    if (pair === "mode=read permits=5" || /fencing=true (?:mode|permits)/.test(pair)) continue; // In other words.
+    if (pair === "mode=read permits=5" || /fencing=true (?:mode|permits)/.test(pair)) continue; // Their messages have a different form.
     t.regex(found?.message ?? "", / cannot be combined: \S[^:]+\. Remove one of them\.$/, pair);
   }
 });
 
-test("a whole key goes with nothing that makes one of parts", (t) => {
+test("a whole key cannot be combined with attributes that make a key of parts", (t) => {
   const whole = `key="k:\${orderNo}"`;
   t.deepEqual(diagnosed(whole), []);
   for (const [words, at] of [
@@ -130,28 +130,28 @@ test("a whole key goes with nothing that makes one of parts", (t) => {
   t.deepEqual(diagnosed(`${whole} each=false`), []);
 });
 
-test("a token goes with one permit, of which there is no other", (t) => {
+test("a fencing token can be combined with one permit, but not with two", (t) => {
   t.deepEqual(problemsOf("permits=1 fencing=true"), []);
   t.deepEqual(problemsOf("permits=2 fencing=true"), ["LW1123 fencing=true"]);
 });
 
-test("holdAtMost is at least lockTime", (t) => {
+test("holdAtMost must be at least lockTime", (t) => {
   t.deepEqual(problemsOf("lockTime=10s holdAtMost=9999ms"), ["LW1132 holdAtMost=9999ms"]);
   t.deepEqual(problemsOf("lockTime=10s holdAtMost=10s"), []);
 });
 
-test("where one of two is the project's default, the words of the other are told", (t) => {
-  const told = (attributes: string, defaults: Readonly<Record<string, unknown>>): string[] =>
+test("a conflict with a default of the project is reported at the attribute of the tag", (t) => {
+  const reported = (attributes: string, defaults: Readonly<Record<string, unknown>>): string[] =>
     diagnosed(`${FLAG_AND_KEY} ${attributes}`, defaults).map(({ at }) => at);
-  t.deepEqual(told("lockTime=10s", { lockAtLeast: "20s" }), ["LW1131 lockTime=10s"]);
-  t.deepEqual(told("lockAtLeast=20s", { lockTime: "10s" }), ["LW1131 lockAtLeast=20s"]);
-  t.deepEqual(told("lockTime=10s", { holdAtMost: "5s" }), ["LW1132 lockTime=10s"]);
-  t.deepEqual(told("holdAtMost=5s", { lockTime: "10s" }), ["LW1132 holdAtMost=5s"]);
-  t.deepEqual(told("autoUnlock=false", { lockAtLeast: "10s" }), ["LW1130 autoUnlock=false"]);
-  t.deepEqual(told("", { lockAtLeast: "20s", lockTime: "10s" }), ["LW1131 @redisLock"]);
+  t.deepEqual(reported("lockTime=10s", { lockAtLeast: "20s" }), ["LW1131 lockTime=10s"]);
+  t.deepEqual(reported("lockAtLeast=20s", { lockTime: "10s" }), ["LW1131 lockAtLeast=20s"]);
+  t.deepEqual(reported("lockTime=10s", { holdAtMost: "5s" }), ["LW1132 lockTime=10s"]);
+  t.deepEqual(reported("holdAtMost=5s", { lockTime: "10s" }), ["LW1132 holdAtMost=5s"]);
+  t.deepEqual(reported("autoUnlock=false", { lockAtLeast: "10s" }), ["LW1130 autoUnlock=false"]);
+  t.deepEqual(reported("", { lockAtLeast: "20s", lockTime: "10s" }), ["LW1131 @redisLock"]);
 });
 
-test("a count with its default value goes with every attribute", (t) => {
+test("a count with its default value can be combined with every attribute", (t) => {
   for (const attributes of [
     "replicas=0 mode=read",
     "replicas=0 permits=5",
@@ -161,7 +161,7 @@ test("a count with its default value goes with every attribute", (t) => {
     t.deepEqual(problemsOf(attributes), [], attributes);
 });
 
-test("lockAtLeast is at most lockTime", (t) => {
+test("lockAtLeast must be at most lockTime", (t) => {
   t.deepEqual(problemsOf("lockTime=10 lockAtLeast=10001ms"), ["LW1131 lockAtLeast=10001ms"]);
   t.deepEqual(problemsOf("lockTime=10 lockAtLeast=10s"), []);
   t.throws(() => settle({ lockAtLeast: "31s" }, DEFAULTS), {

@@ -14,7 +14,7 @@ function wovenWith(attributes: string, defaults: object = {}): Woven | undefined
   return weave("a.ts", text, { ts, module: "esm", defaults: readDefaults(defaults).defaults });
 }
 
-/** What stands in the call of `open`: the site's object and the key. */
+/** The arguments of the woven call of `open`: the site's object and the key. */
 function opened(attributes: string, defaults: object = {}): string {
   const woven = wovenWith(attributes, defaults);
   if (woven === undefined || woven.diagnostics.length > 0) return JSON.stringify(woven?.diagnostics);
@@ -23,11 +23,11 @@ function opened(attributes: string, defaults: object = {}): string {
 
 const SITE = 'site: "Orders.pay", businessFlag: "pay"';
 
-test("without options only the site and the flag are written: the runtime has the defaults", (t) => {
+test("a tag without options passes only the site and the flag to open()", (t) => {
   t.is(opened(""), `{ ${SITE} }`);
 });
 
-test("a class that compilers have made an expression of keeps its name", (t) => {
+test("a class that a compiler has turned into an expression keeps its name", (t) => {
   const text = `let Orders = class Orders {
   /** @redisLock businessFlag=pay */
   async pay() {}
@@ -77,12 +77,12 @@ const OPTIONS: readonly (readonly [attribute: string, entry: string])[] = [
 ];
 
 for (const [attribute, entry] of OPTIONS) {
-  test(`${attribute} becomes ${entry}`, (t) => {
+  test(`${attribute} becomes the option ${entry}`, (t) => {
     t.is(opened(attribute), `{ ${SITE}, ${entry} }`);
   });
 }
 
-test("options are written in the order of the tag", (t) => {
+test("options have the order of the tag", (t) => {
   t.is(
     opened("waitTime=1s fencing=true keyName=orderNo lockTime=1m"),
     `{ ${SITE}, waitTime: "1s", fencing: true, lockTime: "1m" }, orderNo`,
@@ -137,19 +137,19 @@ test("onFailure=throw and no onFailure leave throwing to the runtime", (t) => {
 });
 
 for (const failure of ["OrderBusyError", "errors.http.Conflict", "größe.Fehler", "$Busy"]) {
-  test(`onFailure=${failure} hands the class to the runtime, as code`, (t) => {
+  test(`onFailure=${failure} passes the class to the runtime as code`, (t) => {
     const code = wovenWith(`onFailure=${failure}`)?.code ?? "";
     t.true(code.includes(`open({ ${SITE} }); while (`), code);
     t.true(code.includes(`await lockweave.retryCheck(lock, ${failure}); try {`), code);
   });
 }
 
-test("reentrant=true makes the body a function of its own, reentrant=false does not", (t) => {
+test("reentrant=true makes the body a separate function, and reentrant=false does not", (t) => {
   t.true(wovenWith("reentrant=true")?.code.includes("runReentrant("));
   t.false(wovenWith("reentrant=false")?.code.includes("runReentrant("));
 });
 
-test("a flag may be any printable text, and stays text", (t) => {
+test("a flag may be any printable text, and is escaped in the woven code", (t) => {
   const text = `/** @redisLock businessFlag='größe "x" \\ \${y} 🔒' */\nexport async function pay() {}`;
   const woven = weave("a.ts", text, { ts, module: "esm" });
   t.deepEqual(woven?.diagnostics, []);
@@ -158,7 +158,7 @@ test("a flag may be any printable text, and stays text", (t) => {
 
 // ---- the project's defaults -----------------------------------------------------------------------------
 
-test("the project's defaults hold for tags that do not say otherwise", (t) => {
+test("the project's defaults apply to tags that do not override them", (t) => {
   const defaults = { lockTime: 20, waitTime: "250", retryTimes: 4, watchdog: false };
   t.is(
     opened("waitTime=1s", defaults),
@@ -166,7 +166,7 @@ test("the project's defaults hold for tags that do not say otherwise", (t) => {
   );
 });
 
-test("the project's defaults shape the code as the tag's attributes do", (t) => {
+test("the project's defaults change the woven code like attributes of the tag", (t) => {
   t.true(wovenWith("", { reentrant: true })?.code.includes("runReentrant("));
   t.false(wovenWith("reentrant=false", { reentrant: true })?.code.includes("runReentrant("));
   t.true(wovenWith("", { onFailure: "skip" })?.code.includes("return undefined;"));
@@ -176,7 +176,7 @@ test("the project's defaults shape the code as the tag's attributes do", (t) => 
   t.false(own.includes("skip"));
 });
 
-test("the diagnostics of a default stand at the tag, where no attribute is to blame", (t) => {
+test("an error caused by a default of the project is reported at the tag", (t) => {
   const text = "/** @redisLock businessFlag=pay */\nexport async function pay(n = 1) { var n = 2; }";
   const { defaults } = readDefaults({ reentrant: true });
   const [problem, ...others] = weave("a.ts", text, { ts, module: "esm", defaults })?.diagnostics ?? [];
@@ -217,20 +217,20 @@ const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = 
 ];
 
 for (const [options, message] of BAD_DEFAULTS) {
-  test(`the defaults ${JSON.stringify(options)} are refused`, (t) => {
+  test(`the defaults ${JSON.stringify(options)} are rejected`, (t) => {
     const { defaults, problems } = readDefaults(options);
     t.deepEqual(problems, [{ code: "LW1401", start: 0, end: 0, message }]);
     t.is(defaults.size, 0);
   });
 }
 
-test("a default that is inherited is a problem, and counts for nothing", (t) => {
+test("an inherited default is rejected and ignored", (t) => {
   const { defaults, problems } = readDefaults(Object.create({ fencing: true }));
   t.regex(problems[0]?.message ?? "", /In the plugin's `defaults`: The option `fencing` is inherited/);
   t.is(defaults.size, 0);
 });
 
-test("one bad default does not hide the good ones", (t) => {
+test("the valid defaults apply even if another one is invalid", (t) => {
   const { defaults, problems } = readDefaults({ lockTime: 20, fencing: 1, waitTime: 250 });
   t.is(problems.length, 1);
   t.deepEqual([...defaults.keys()], ["lockTime", "waitTime"]);

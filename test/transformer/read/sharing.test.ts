@@ -17,17 +17,17 @@ const SITES = `export class Api {
   async other(tenant: string) {}
 }`;
 
-const told = (sharing: string): readonly (readonly [string, string])[] => {
+const problemsFor = (sharing: string): readonly (readonly [string, string])[] => {
   const text = SITES.replace("SHARING", sharing);
   const { diagnostics = [] } = weave("api.ts", text, { ts, module: "esm" }) ?? {};
   return diagnostics.map(({ start, end, message }) => [text.slice(start, end), message] as const);
 };
 
-test("who may share a key with another number than others in the file is told so", (t) => {
-  t.deepEqual(told("permits=5"), []);
-  t.deepEqual(told("mode=write"), []);
+test("a tag that may share its key with a different number than another tag in the file is an error", (t) => {
+  t.deepEqual(problemsFor("permits=5"), []);
+  t.deepEqual(problemsFor("mode=write"), []);
   for (const sharing of ["permits=6", "mode=read"]) {
-    t.deepEqual(told(sharing), [
+    t.deepEqual(problemsFor(sharing), [
       [
         sharing,
         `\`${sharing}\` here and \`permits=5\` at \`Api.call\` may have the same key. The smaller number would apply. Make them the same, or give one of them another \`businessFlag\`.`,
@@ -36,10 +36,10 @@ test("who may share a key with another number than others in the file is told so
   }
 });
 
-test("of several keys each part is one, and meets those of one part", (t) => {
-  const [first] = told("permits=5 each=true");
+test("each key of a tag with each=true may be the key of a tag with one part", (t) => {
+  const [first] = problemsFor("permits=5 each=true");
   t.is(first, undefined);
-  const [[at, message] = ["", ""], another] = told("permits=6 each=true");
+  const [[at, message] = ["", ""], another] = problemsFor("permits=6 each=true");
   t.is(at, "permits=6");
   t.regex(message, /and `permits=5` at `Api\.call` may have the same key/);
   t.is(another, undefined);

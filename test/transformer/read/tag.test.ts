@@ -6,7 +6,7 @@ import { mayHaveTags } from "../../../transformer/read/spelling";
 import { parseTags, type Tag } from "../../../transformer/read/tag";
 import { weave } from "../../../transformer/weave/weave";
 
-/** The one tag of a text that is a comment and nothing else. */
+/** Reads the first tag of a text that is only a comment. */
 function tagOf(comment: string): { tag: Tag | undefined; problems: string[] } {
   const { tags, problems } = parseTags(comment, { start: 0, end: comment.length });
   return { tag: tags[0], problems: problems.map(({ code }) => code) };
@@ -24,7 +24,7 @@ const PAY = { businessFlag: ["pay"], keyName: ["orderNo"] };
 
 const LAYOUTS: Record<string, string> = {
   "one line": "/** @redisLock businessFlag=pay keyName=orderNo */",
-  "one line without blanks": "/**@redisLock businessFlag=pay keyName=orderNo*/",
+  "one line without spaces": "/**@redisLock businessFlag=pay keyName=orderNo*/",
   "one line with stars at its end": "/** @redisLock businessFlag=pay keyName=orderNo **/",
   "one line with three stars": "/***\n * @redisLock businessFlag=pay keyName=orderNo\n ***/",
   "a line for each attribute": "/**\n * @redisLock\n *   businessFlag=pay\n *   keyName=orderNo\n */",
@@ -34,7 +34,7 @@ const LAYOUTS: Record<string, string> = {
   "Windows line breaks": "/**\r\n * @redisLock businessFlag=pay\r\n *   keyName=orderNo\r\n */",
   "line breaks of old Macs": "/**\r * @redisLock businessFlag=pay\r *   keyName=orderNo\r */",
   tabs: "/**\n\t*\t@redisLock\tbusinessFlag=pay\n\t*\t\tkeyName=orderNo\t*/",
-  "blanks around the equals sign": "/** @redisLock businessFlag = pay keyName= orderNo */",
+  "spaces around the equals sign": "/** @redisLock businessFlag = pay keyName= orderNo */",
   "an equals sign on the next line": "/**\n * @redisLock businessFlag=pay keyName\n *   = orderNo\n */",
   "other tags around":
     "/**\n * Pays.\n *\n * @param orderNo of what=this\n * @redisLock businessFlag=pay\n *   keyName=orderNo\n * @returns a=b\n */",
@@ -43,18 +43,18 @@ const LAYOUTS: Record<string, string> = {
   "double quotes": '/** @redisLock businessFlag="pay" keyName="orderNo" */',
   "single quotes": "/** @redisLock businessFlag='pay' keyName='orderNo' */",
   backticks: "/** @redisLock businessFlag=`pay` keyName=`orderNo` */",
-  "quotes without blanks between": `/** @redisLock businessFlag="pay"keyName='orderNo'*/`,
+  "quotes without spaces between": `/** @redisLock businessFlag="pay"keyName='orderNo'*/`,
   "a mail address at the start of another line":
     "/**\n * @redisLock businessFlag=pay keyName=orderNo\n * @author a@b.c x=1\n */",
 };
 
 for (const [layout, comment] of Object.entries(LAYOUTS)) {
-  test(`a tag is read with ${layout}`, (t) => {
+  test(`a tag is read from a comment with ${layout}`, (t) => {
     t.deepEqual(attributesOf(comment), PAY);
   });
 }
 
-test("a list may have blanks and line breaks around its commas, and quoted items", (t) => {
+test("a list may have spaces and line breaks around its commas, and quoted items", (t) => {
   t.deepEqual(attributesOf("/** @redisLock keyName=a,b.c , this.d,\n *   e */"), {
     keyName: ["a", "b.c", "this.d", "e"],
   });
@@ -63,14 +63,14 @@ test("a list may have blanks and line breaks around its commas, and quoted items
   });
 });
 
-test("a bare value may hold anything but blanks, commas, quotes and equals signs", (t) => {
+test("an unquoted value may contain anything but spaces, commas, quotes, and equals signs", (t) => {
   t.deepEqual(attributesOf("/** @redisLock businessFlag=pay/größe🔒@v2 keyName=order?.lines[0].#id */"), {
     businessFlag: ["pay/größe🔒@v2"],
     keyName: ["order?.lines[0].#id"],
   });
 });
 
-test("a value may have an `@` anywhere, and a quoted one may hold a tag of JSDoc", (t) => {
+test("a value may contain an `@` anywhere, and a quoted value may contain a JSDoc tag", (t) => {
   for (const value of ["ops@example.com", "@acme/pay", "@internal", "pay@internal", "pay@"]) {
     t.deepEqual(attributesOf(`/** @redisLock businessFlag=${value} */`), { businessFlag: [value] });
   }
@@ -80,25 +80,25 @@ test("a value may have an `@` anywhere, and a quoted one may hold a tag of JSDoc
   t.deepEqual(attributesOf("/** @redisLock businessFlag= @acme/pay */"), { businessFlag: ["@acme/pay"] });
 });
 
-test("a quoted value keeps its blanks, equals signs and other quotes", (t) => {
+test("a quoted value keeps its spaces, equals signs, and other quotes", (t) => {
   t.deepEqual(attributesOf(`/** @redisLock businessFlag="  pay='now', \`x\`  " */`), {
     businessFlag: ["  pay='now', `x`  "],
   });
 });
 
-test("a quoted value over two lines is what stands there, with blanks for the margin", (t) => {
+test("a quoted value over two lines keeps its line break, with spaces for the margin", (t) => {
   const comment = '/**\n * @redisLock keyName="a +\n *   b"\n */';
   const [item] = tagOf(comment).tag?.attributes[0]?.items ?? [];
   t.is(item?.text, "a +\n     b");
   t.is(comment.slice(item?.start, item?.end), "a +\n *   b");
 });
 
-test("a tag without attributes is a tag", (t) => {
+test("a tag without attributes is read as a tag", (t) => {
   t.deepEqual(attributesOf("/** @redisLock */"), {});
   t.is(tagOf("/** @redisLock */").tag?.word.text, "@redisLock");
 });
 
-test("the span of a quoted item is what stands between the quotes", (t) => {
+test("the span of a quoted item is the text between the quotes", (t) => {
   const comment = '/** @redisLock keyName="a.b" */';
   const [item] = tagOf(comment).tag?.attributes[0]?.items ?? [];
   t.true(item?.quoted);
@@ -114,7 +114,7 @@ test("every tag of a comment is found", (t) => {
   );
 });
 
-test("offsets are those of the file", (t) => {
+test("offsets count from the start of the file", (t) => {
   const before = "const größe = '🔒';\r\n";
   const comment = "/** @redisLock businessFlag=pay */";
   const text = `\uFEFF${before}${comment} async function pay() {}`;
@@ -160,7 +160,7 @@ const layout = fc.record({
   after: fc.constantFrom("", "LINE", "LINE@returns x=1"),
 });
 
-test("the words of any tag in any layout are found, at their offsets", (t) => {
+test("any tag in any layout is read, with each word at its offsets", (t) => {
   const property = fc.property(fc.array(attribute, { maxLength: 5 }), layout, (attributes, page) => {
     const line = `${page.lineBreak}${page.margin}`;
     const words = attributes.map(({ name: word, items, equals, gap }) => {
@@ -197,7 +197,7 @@ test("the words of any tag in any layout are found, at their offsets", (t) => {
   t.notThrows(() => fc.assert(property, { numRuns: 500 }));
 });
 
-test("no text in a comment makes the parser throw, or name words that are not there", (t) => {
+test("no comment makes the parser throw or return offsets outside of the comment", (t) => {
   const piece = fc.constantFrom(
     ..." \n\t*/@=,\"'`aé🔒#[]".split(""),
     "@redisLock",
@@ -216,7 +216,7 @@ test("no text in a comment makes the parser throw, or name words that are not th
   t.notThrows(() => fc.assert(property, { numRuns: 500 }));
 });
 
-// ---- what is no tag -------------------------------------------------------------------------------------
+// ---- what is not a tag ----------------------------------------------------------------------------------
 
 const MENTIONS: Record<string, string> = {
   "a string": `export const a = "@redisLock businessFlag=x";`,
@@ -233,7 +233,7 @@ const MENTIONS: Record<string, string> = {
   "a regular expression": "export const a = /[/]** @redisLock businessFlag=x/;",
   "a decorator":
     "export class A { @redisLock() async pay() {} @redislock({ businessFlag: 'x' }) async ship() {} }",
-  "a decorator with a comment behind": "export class A { @redisLock /* soon */ async pay() {} }",
+  "a decorator with a comment after it": "export class A { @redisLock /* soon */ async pay() {} }",
   "an identifier": "const redisLock = 1; export const a = { redisLock };",
   "a line comment": "// Functions take a @redisLock.\nexport const a = 1;",
   "a line comment, in backticks": "// Put `@redisLock businessFlag=x` here.\nexport const a = 1;",
@@ -244,25 +244,26 @@ const MENTIONS: Record<string, string> = {
   "another tag's text": "/**\n * @see the @redisLock tag\n */ export const a = 1;",
   "a tag of another tool that has a key and a mode":
     "/** @cache key=orderNo mode=strict */ export async function pay() {}",
-  "a tag of JSDoc beside what only ours has":
+  "a JSDoc tag with a Lockweave attribute":
     "/**\n * @example businessFlag=x\n * @param lockTime=20 the time\n */ export async function pay() {}",
-  "a tag with some letters of ours": "/** @reduxBlock @required @islands @stock @lock */ export const a = 1;",
+  "a tag that shares letters with `@redisLock`":
+    "/** @reduxBlock @required @islands @stock @lock */ export const a = 1;",
   "a mail address": "/** me@redislock.example */ export const a = 1;",
   "a directive": `"@redisLock"; export const a = 1;`,
   "a tag that is commented out": "// /** @redisLock businessFlag=x */\nexport async function pay() {}",
   "a tag that is commented out line by line":
     "// /**\n//  * @redisLock\n//  *   businessFlag=x\n//  */\nexport async function pay() {}",
-  "a tag that is commented out where it was indented":
+  "an indented tag that is commented out":
     "//   /**\n//    * @redisLock businessFlag=x\n//    */\nexport async function pay() {}",
 };
 
 for (const [place, text] of Object.entries(MENTIONS)) {
-  test(`${place} that mentions the tag is no tag`, (t) => {
+  test(`the weave finds no tag in ${place}`, (t) => {
     t.is(weave("a.tsx", text, { ts, module: "esm" }), undefined);
   });
 }
 
-test("the look that decides whether to read on misses no tag that is two slips away", (t) => {
+test("the quick search for tags misses no name with up to two typing slips", (t) => {
   const slip = fc.record({
     at: fc.nat(8),
     kind: fc.constantFrom("drop", "add", "change", "separate"),

@@ -3,7 +3,7 @@ import test from "ava";
 import { Positions } from "../../../transformer/text/positions";
 import { inlineMap, mapToDisk, type Source, type SourceMap } from "../../../transformer/text/source-map";
 
-// `await ` is inserted before `work`; of the first of two sources only.
+// `await ` is inserted before `work`, in the first of two sources only.
 const TEXT = "// tag\nwork();\n";
 const AT = TEXT.indexOf("work");
 const WOVEN = `${TEXT.slice(0, AT)}await ${TEXT.slice(AT)}`;
@@ -26,24 +26,24 @@ const sourceOf = (source: string): Source | undefined => (source === "woven.ts" 
 
 const mappingsIn = (json: string): SourceMapMappings => decode((JSON.parse(json) as SourceMap).mappings);
 
-test("a map of a woven text leads to the text on disk, with the names that it has", (t) => {
+test("a map of a woven text is changed to lead to the text on disk, and keeps its names", (t) => {
   const woven: SourceMapMappings = [[[0, 0, 1, 0], [6, 0, 1, 6, 0], [10]]];
   const corrected = mapToDisk("out.js.map", mapOf(woven), sourceOf);
   t.deepEqual(mappingsIn(corrected), [[[0, 0, 1, 0], [6, 0, 1, 0, 0], [10]]]);
   t.deepEqual((JSON.parse(corrected) as SourceMap).sourcesContent, [TEXT, "other();\n"]);
 });
 
-test("what a map has of other texts stays", (t) => {
+test("the mappings of other sources stay unchanged", (t) => {
   const other: SourceMapMappings = [[[0, 1, 1, 6, 0]]];
   t.deepEqual(mappingsIn(mapToDisk("out.js.map", mapOf(other), sourceOf)), other);
 });
 
-test("a map without the texts of its sources gets none", (t) => {
+test("a map without the texts of its sources gets none of them", (t) => {
   const { sourcesContent: _, ...without } = JSON.parse(mapOf([])) as Record<string, unknown>;
   t.deepEqual(JSON.parse(mapToDisk("out.js.map", JSON.stringify(without), sourceOf)), without);
 });
 
-test("who asks for a source is told the map that names it", (t) => {
+test("the lookup of a source receives the map that names the source", (t) => {
   const asked: [string, string | undefined][] = [];
   const map = JSON.stringify({ ...MAP, sourceRoot: "src", mappings: "" });
   mapToDisk("out.js.map", map, (source, { sourceRoot }) => {
@@ -56,7 +56,7 @@ test("who asks for a source is told the map that names it", (t) => {
   ]);
 });
 
-test("code with its map inside is the same code with the map led to the disk", (t) => {
+test("code with an inline map stays the same, and its map leads to the text on disk", (t) => {
   const woven = JSON.parse(mapOf([[[6, 0, 1, 6]]])) as object;
   const output = mapToDisk("out.js", `await work();${inlineMap(woven)}`, sourceOf);
   const [code, encoded] = output.split("\n//# sourceMappingURL=data:application/json;base64,");
@@ -64,7 +64,7 @@ test("code with its map inside is the same code with the map led to the disk", (
   t.deepEqual(mappingsIn(Buffer.from(encoded ?? "", "base64").toString()), [[[6, 0, 1, 0]]]);
 });
 
-test("code without a map inside stays as it is", (t) => {
+test("code without an inline map stays unchanged", (t) => {
   const code = "await work();\n//# sourceMappingURL=out.js.map\n";
   t.is(mapToDisk("out.js", code, sourceOf), code);
 });

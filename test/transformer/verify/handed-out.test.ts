@@ -21,7 +21,7 @@ async function workspace(name: string, manifest: string): Promise<string> {
   return dir;
 }
 
-/** From the package's directory. */
+/** Returns the file that an import resolves to, relative to the package. */
 async function found(
   manifest: object | string,
   specifier = "shop",
@@ -46,50 +46,55 @@ const PER_SUBPATH = {
 for (const [what, manifest, specifier, expected] of [
   ["the only export", { exports: "./src/index.ts", main: "main.js" }, "shop", "src/index.ts"],
   [
-    "what Node imports, before what it requires",
+    "the file for `import` before the one for `require`",
     { exports: { import: "./a.ts", require: "./a.cjs" } },
     "shop",
     "a.ts",
   ],
   [
-    "conditions within conditions",
+    "the default of nested conditions",
     { exports: { node: { types: "./a.ts", default: "./a.js" } } },
     "shop",
     "a.js",
   ],
   [
-    "the default, where a condition is not Node's",
+    "the default if a condition is not Node's",
     { exports: { source: "./a.ts", default: "./a.js" } },
     "shop",
     "a.js",
   ],
-  ["the first of several that there can be", { exports: [{ browser: "./b.ts" }, "./a.ts"] }, "shop", "a.ts"],
-  ["the way in", PER_SUBPATH, "shop", "src/index.ts"],
+  [
+    "the first of several targets that Node accepts",
+    { exports: [{ browser: "./b.ts" }, "./a.ts"] },
+    "shop",
+    "a.ts",
+  ],
+  ["the entry of a package with subpaths", PER_SUBPATH, "shop", "src/index.ts"],
   ["a subpath by a pattern", PER_SUBPATH, "shop/pay", "dist/pay.js"],
   ["a subpath by the longest pattern", PER_SUBPATH, "shop/orders/big", "src/orders/big/index.ts"],
   ["a subpath by a pattern with an ending", PER_SUBPATH, "shop/orders/big.ts", "src/orders/big.ts"],
-  ["nothing of what is private", PER_SUBPATH, "shop/private/a", undefined],
-  ["nothing of a subpath that is not exported", { exports: "./a.ts" }, "shop/b", undefined],
-  ["nothing where no condition is Node's", { exports: { types: "./a.ts" } }, "shop", undefined],
-  ["the main file, without exports", { main: "src/main.ts" }, "shop", "src/main.ts"],
-  ["index.js, without a main file", {}, "shop", "index.js"],
-  ["any file, without exports", { main: "src/main.ts" }, "shop/src/pay.ts", "src/pay.ts"],
-  ["index.js of a package.json that is no JSON", "{", "shop", "index.js"],
-  ["nothing of a package that is not there", {}, "ship", undefined],
-  ["nothing of a path", {}, "./shop", undefined],
-  ["nothing of Node's own", {}, "node:fs", undefined],
-  ["nothing of an import within the package", {}, "#shop", undefined],
+  ["nothing for a private subpath", PER_SUBPATH, "shop/private/a", undefined],
+  ["nothing for a subpath that is not exported", { exports: "./a.ts" }, "shop/b", undefined],
+  ["nothing if no condition is Node's", { exports: { types: "./a.ts" } }, "shop", undefined],
+  ["the main file without exports", { main: "src/main.ts" }, "shop", "src/main.ts"],
+  ["index.js without a main file", {}, "shop", "index.js"],
+  ["any file without exports", { main: "src/main.ts" }, "shop/src/pay.ts", "src/pay.ts"],
+  ["index.js if package.json is not JSON", "{", "shop", "index.js"],
+  ["nothing if the package does not exist", {}, "ship", undefined],
+  ["nothing for a path", {}, "./shop", undefined],
+  ["nothing for a module of Node", {}, "node:fs", undefined],
+  ["nothing for an import within the package", {}, "#shop", undefined],
 ] as const) {
-  test(`a linked package hands out ${what}`, async (t) => {
+  test(`an import of a linked package resolves to ${what}`, async (t) => {
     t.is(await found(manifest, specifier), expected);
   });
 }
 
-test("a linked package may have a scope", async (t) => {
+test("an import of a linked package with a scope resolves", async (t) => {
   t.is(await found({ exports: { "./pay": "./pay.ts" } }, "@acme/shop/pay", "@acme/shop"), "pay.ts");
 });
 
-test("an installed package hands out what a linked one does, and is known as installed", async (t) => {
+test("an import of an installed package resolves like that of a linked one, and is known as installed", async (t) => {
   const dir = await workspace("shop", "{}");
   await mkdir(join(dir, "app/node_modules/orders"));
   await writeFile(join(dir, "app/node_modules/orders/package.json"), `{ "exports": "./index.ts" }`);
@@ -99,7 +104,7 @@ test("an installed package hands out what a linked one does, and is known as ins
   t.false(isInstalled(handedOut("shop", join(dir, "app/src")) ?? ""));
 });
 
-test("JavaScript that has the name of its source may have been made of it, in any folder but node_modules", async (t) => {
+test("JavaScript with the name of a source may be its output, in any folder but node_modules", async (t) => {
   const dir = await workspace("shop", "{}");
   const dist = join(dir, "shop/dist");
   const of = (source: string): string[] =>
@@ -119,7 +124,7 @@ test("JavaScript that has the name of its source may have been made of it, in an
   t.deepEqual(of("src/view.tsx"), ["orders/view.js", "view.js"]);
 });
 
-test("where no JavaScript has the name of the source, a bundler may have put it into any, first of all into what Node loads", async (t) => {
+test("any JavaScript may be the output of a source if none has its name, and the entry comes first", async (t) => {
   const dir = await workspace("shop", "{}");
   const dist = join(dir, "shop/dist");
   await mkdir(dist);

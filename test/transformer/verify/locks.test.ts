@@ -15,12 +15,12 @@ export class OrderService {
 }
 `;
 
-/** The one lock in the code, if it is whole. */
+/** Returns the first complete lock in the code. */
 function lockIn(code: string): ReturnType<typeof locksIn>["locks"][number] | undefined {
   return locksIn(ts, "a.js", code).locks[0];
 }
 
-test("a lock is known by its site, its options and its key", (t) => {
+test("a woven lock is read with its site, its options, and its key", (t) => {
   const lock = lockIn(WOVEN);
   t.is(lock?.site, "OrderService.pay");
   t.deepEqual(
@@ -40,33 +40,30 @@ test("a lock is known by its site, its options and its key", (t) => {
 
 const EDIT: Record<string, readonly [string, string]> = {
   "open() is not called": ["lockweave.open(", "("],
-  "open() is called for nobody": ["const lock = ", ""],
-  "another function is called to open": ["lockweave.open(", "lockweave.close("],
-  "the site is no literal": [`"OrderService.pay"`, "name"],
+  "the result of open() is not kept": ["const lock = ", ""],
+  "another function is called instead of open()": ["lockweave.open(", "lockweave.close("],
+  "the site is not a literal": [`"OrderService.pay"`, "name"],
   "the site has a spread": ["fencing: true", "...options"],
-  "it does not wait for the lock": ["(await lockweave.acquire(lock))", "lockweave.acquire(lock)"],
+  "it does not await acquire()": ["(await lockweave.acquire(lock))", "lockweave.acquire(lock)"],
   "it acquires another lock": ["acquire(lock)", "acquire(other)"],
-  "it waits until the lock is not acquired": ["!(await", "(await"],
-  "it may go on without the lock": ["while (!", "if (!"],
+  "its loop ends when the lock is not acquired": ["!(await", "(await"],
+  "it may continue without the lock": ["while (!", "if (!"],
   "there is another way out of the loop": ["retryCheck(lock);", "retryCheck(lock) || true; break;"],
-  "it does not check the retries": ["await lockweave.retryCheck(lock);", ";"],
-  "it does not wait for the next try": ["await lockweave.retryCheck", "lockweave.retryCheck"],
+  "it does not call retryCheck()": ["await lockweave.retryCheck(lock);", ";"],
+  "it does not await retryCheck()": ["await lockweave.retryCheck", "lockweave.retryCheck"],
   "the loop has a third condition": ["(lock))) await", "(lock)) && tenant) await"],
   "work is done before the lock": ["const lock", "await this.charge(orderNo); const lock"],
   "work is done before the lock, in a variable": ["const lock", "const paid = await this.charge(), lock"],
-  "work is done in front of the loop": ["while", "await this.charge(orderNo); while"],
+  "work is done before the loop": ["while", "await this.charge(orderNo); while"],
   "work is done before the body": ["try {", "await this.charge(orderNo); try {"],
-  "work is done behind the body": ["release(lock); }", "release(lock); } return this.charge(orderNo);"],
+  "work is done after the body": ["release(lock); }", "release(lock); } return this.charge(orderNo);"],
   "the body is outside of the lock": [
     "try { lockweave.assertHeld(lock);",
     "try { lockweave.assertHeld(lock); } finally {}",
   ],
-  "the body may begin without it": ["lockweave.assertHeld(lock);", ""],
-  "the body begins with another lock": ["assertHeld(lock)", "assertHeld(other)"],
-  "the body begins before it is known to be held": [
-    "lockweave.assertHeld(lock);",
-    "work(), lockweave.assertHeld(lock);",
-  ],
+  "the body does not call assertHeld()": ["lockweave.assertHeld(lock);", ""],
+  "the body calls assertHeld() with another lock": ["assertHeld(lock)", "assertHeld(other)"],
+  "work is done before assertHeld()": ["lockweave.assertHeld(lock);", "work(), lockweave.assertHeld(lock);"],
   ...Object.fromEntries(
     [
       ["a variable", "const paid = work();"],
@@ -76,48 +73,51 @@ const EDIT: Record<string, readonly [string, string]> = {
       ["a pattern, which may call a getter", "const { id } = tenant;"],
       ["a class, which may have a static block", "class Paid { static { work(); } }"],
     ].map(([where, code]) => [
-      `the body begins before it is known to be held, in ${where}`,
+      `work is done before assertHeld(), in ${where}`,
       ["lockweave.assertHeld(lock);", `${code} lockweave.assertHeld(lock);`],
     ]),
   ),
-  "it is caught that the lock is not held": [
+  "the error of assertHeld() is caught": [
     "lockweave.assertHeld(lock);",
     "try { lockweave.assertHeld(lock); } catch {}",
   ],
-  "the body may be held": ["lockweave.assertHeld(lock);", "if (orderNo) lockweave.assertHeld(lock);"],
-  "an error is not told": ["lockweave.fail(lock, error)", "error"],
+  "assertHeld() is called only on a condition": [
+    "lockweave.assertHeld(lock);",
+    "if (orderNo) lockweave.assertHeld(lock);",
+  ],
+  "an error is not passed to fail()": ["lockweave.fail(lock, error)", "error"],
   "an error is swallowed": ["throw lockweave.fail(lock, error)", "lockweave.fail(lock, error)"],
-  "another error is told": ["fail(lock, error)", "fail(lock, other)"],
+  "another error is passed to fail()": ["fail(lock, error)", "fail(lock, other)"],
   "there is no catch": ["catch (error) { throw lockweave.fail(lock, error); }", ""],
   "there is no finally": ["finally { await lockweave.release(lock); }", ""],
   "the lock is not released": ["await lockweave.release(lock);", ""],
-  "the release is not waited for": ["await lockweave.release", "lockweave.release"],
+  "the release is not awaited": ["await lockweave.release", "lockweave.release"],
   "another lock is released": ["release(lock)", "release(other)"],
-  "more is done in the variables behind the lock": [
+  "work is done in a variable after the lock": [
     "orderNo, tenant.id);",
     "orderNo, tenant.id), paid = this.charge();",
   ],
-  "reentrancy is promised but not there": ["fencing: true", "reentrant: true"],
+  "it is declared reentrant but does not call runReentrant()": ["fencing: true", "reentrant: true"],
 };
 
 for (const [what, [from, to]] of Object.entries(EDIT)) {
-  test(`a function is not taken for locked when ${what}`, (t) => {
+  test(`a function does not count as locked if ${what}`, (t) => {
     t.true(WOVEN.includes(from));
     t.is(lockIn(WOVEN.replace(from, to)), undefined);
   });
 }
 
-test("a minifier may declare the body's variables with the lock, as long as they get no value", (t) => {
+test("a lock counts if a minifier declares the body's variables with it, without values", (t) => {
   t.truthy(lockIn(WOVEN.replace("orderNo, tenant.id);", "orderNo, tenant.id), paid, sent;")));
 });
 
-test("a site whose lock is opened without its steps is told", (t) => {
+test("a site that opens a lock without the other steps is listed as broken", (t) => {
   t.deepEqual(locksIn(ts, "a.js", WOVEN).broken, []);
   const broken = WOVEN.replace("await lockweave.release(lock);", "");
   t.deepEqual(locksIn(ts, "a.js", broken).broken, ["OrderService.pay"]);
 });
 
-test("a function that is skipped without the lock returns nothing, by the check of its own lock", (t) => {
+test("a function counts as skipped only if it returns nothing after retryCheck() of its own lock", (t) => {
   const retry = "await lockweave.retryCheck(lock);";
   t.true(WOVEN.includes(retry));
   for (const skip of [
@@ -141,7 +141,7 @@ test("a function that is skipped without the lock returns nothing, by the check 
   }
 });
 
-test("a minifier may make one of the last step before the body and of its beginning", (t) => {
+test("a lock counts if a minifier joins assertHeld() with the first statement of the body", (t) => {
   const gate = "lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo);";
   t.true(WOVEN.includes(gate));
   for (const code of [
@@ -156,7 +156,7 @@ test("a minifier may make one of the last step before the body and of its beginn
   }
 });
 
-test("what runs nothing may stand in the body before it is known to be held", (t) => {
+test("a lock counts if the code before assertHeld() runs nothing", (t) => {
   const gate = "lockweave.assertHeld(lock);";
   t.true(WOVEN.includes(gate));
   for (const code of [
@@ -169,7 +169,7 @@ test("what runs nothing may stand in the body before it is known to be held", (t
   }
 });
 
-test("a compiler may keep the names of the body's functions before it is known to be held", (t) => {
+test("a lock counts if a compiler names functions before assertHeld(), but does nothing else there", (t) => {
   const gate = "lockweave.assertHeld(lock);";
   const code = WOVEN.replace(gate, `function inner() {} keep(inner, "inner"); ${gate}`);
   const keeps = 'var keep = (target, value) => define(target, "name", { value, configurable: true });';
@@ -178,17 +178,17 @@ test("a compiler may keep the names of the body's functions before it is known t
   t.truthy(lockIn(`${keeps}\n${code.replace('"inner");', '"inner"), keep(inner, "b"),')}`));
   for (const [what, otherwise] of Object.entries({
     "something else comes first": `${keeps}\n${code.replace('"inner");', '"inner"), work(),')}`,
-    "nobody knows what it does": code,
+    "the function that names is unknown": code,
     "it does more": `${keeps.replace("=> define", "=> work() + define")}\n${code}`,
     "it defines something else": `${keeps.replace('"name"', '"then"')}\n${code}`,
-    "it is another one inside": `${keeps}\n{ const keep = work; ${code.replace(/import.*|export/g, "")} }`,
-    "it is given what runs": `${keeps}\n${code.replace('keep(inner, "inner")', 'keep(work(), "inner")')}`,
+    "its name means another function inside": `${keeps}\n{ const keep = work; ${code.replace(/import.*|export/g, "")} }`,
+    "its argument runs code": `${keeps}\n${code.replace('keep(inner, "inner")', 'keep(work(), "inner")')}`,
   })) {
     t.is(lockIn(otherwise), undefined, what);
   }
 });
 
-test("in front of the lock, a compiler may give parameters their defaults", (t) => {
+test("a lock counts if a compiler sets parameters to defaults before it, but does nothing else there", (t) => {
   const before = (code: string): unknown => lockIn(WOVEN.replace("const lock =", `${code} const lock =`));
   t.truthy(before("var { id } = _a; if (limit === void 0) { limit = id.length; }"));
   for (const code of [
@@ -203,7 +203,7 @@ test("in front of the lock, a compiler may give parameters their defaults", (t) 
   }
 });
 
-test("a reentrant body may stand behind copies of its parameters, and behind nothing that runs", (t) => {
+test("a reentrant lock counts if its parameters are copied before the body, but nothing else runs there", (t) => {
   const gate = "lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo);";
   const body = "return await lockweave.runReentrant(lock, async (orderNo = orderNo_1) => { orderNo++; });";
   t.true(WOVEN.includes(gate));
@@ -215,7 +215,7 @@ test("a reentrant body may stand behind copies of its parameters, and behind not
   t.is(lockIn(reentrant.replace(gate, `work(); ${body}`)), undefined);
 });
 
-test("the compiler's own `try` for a `using` may stand around the whole body", (t) => {
+test("a lock counts if the compiler's `try` for a `using` is around the whole body", (t) => {
   const body = "lockweave.assertHeld(lock); if (orderNo) return await this.charge(orderNo);";
   t.true(WOVEN.includes(body));
   const caught = "catch (e_1) { env_1.error = e_1; } finally { __disposeResources(env_1); }";
@@ -224,7 +224,7 @@ test("the compiler's own `try` for a `using` may stand around the whole body", (
   }
 });
 
-test("a return that waits for nothing is counted, whatever its value", (t) => {
+test("a return that may not await is counted as immediate, whatever its value", (t) => {
   for (const [code, count] of Object.entries({
     "return { ...orderNo };": 1,
     "return spread(orderNo);": 1,
@@ -240,7 +240,7 @@ test("a return that waits for nothing is counted, whatever its value", (t) => {
   }
 });
 
-test("a return that nobody waits for is counted, however a minifier writes it", (t) => {
+test("a return of an unawaited promise is counted, however a minifier writes it", (t) => {
   const returns = (code: string): number | undefined =>
     lockIn(WOVEN.replace("if (orderNo) return await this.charge(orderNo);", code))?.unawaited;
   for (const code of [
@@ -265,7 +265,7 @@ test("a return that nobody waits for is counted, however a minifier writes it", 
   }
 });
 
-test("locks that are written otherwise are the same, and locks that do otherwise are not", (t) => {
+test("locks are equal if only their spelling differs, and not if their behavior differs", (t) => {
   const lock = lockIn(WOVEN);
   const rewritten = WOVEN.replaceAll('"', "'")
     .replace(
@@ -288,7 +288,7 @@ test("locks that are written otherwise are the same, and locks that do otherwise
   }
 });
 
-test("a lock with a whole key is known by its template, also where an old target wrote it", (t) => {
+test("a lock with a whole key is compared by its template, also in the form for old targets", (t) => {
   const keyed = (key: string): string =>
     WOVEN.replace(`businessFlag: "payOrder"`, `key: ${key}`).replace(", orderNo, tenant.id);", ");");
   const template = lockIn(keyed("lockweave.wholeKey`mutex:${orderNo}/${tenant.id}`"));
@@ -316,7 +316,7 @@ test("a lock with a whole key is known by its template, also where an old target
   }
 });
 
-test("a lock with a condition is known by it, and by nothing that only looks like one", (t) => {
+test("a lock with a condition is compared by the condition, and does not count in any other form", (t) => {
   const conditional = (
     condition: string,
     [open = "lockweave.when", unlocked = "lockweave.unlocked()"]: string[] = [],
@@ -343,7 +343,7 @@ test("a lock with a condition is known by it, and by nothing that only looks lik
   );
 });
 
-test("a key is the same when a minifier wrote it otherwise, and not when it reads or says something else", (t) => {
+test("keys are equal if only a minifier's spelling differs, and not if they read or contain something else", (t) => {
   const keyOf = (key: string): Essence | undefined =>
     lockIn(WOVEN.replace("orderNo, tenant.id)", `${key})`))?.key[0];
   const isSame = (expected: string, found: string): boolean => {
@@ -384,7 +384,7 @@ test("a key is the same when a minifier wrote it otherwise, and not when it read
   }
 });
 
-test("a key is known by the parameters that it reads, also where they are taken apart", (t) => {
+test("a key is compared by the parameters that it reads, also if they are destructured", (t) => {
   const readsOf = (key: string, parameters = "orderNo, tenant", before = ""): string | undefined =>
     lockIn(
       WOVEN.replace("orderNo, tenant)", `${parameters})`)
@@ -395,7 +395,7 @@ test("a key is known by the parameters that it reads, also where they are taken 
   t.is(readsOf("rest.no", "{ order, ...rest }, [, tenant]"), "parameter 0....rest .no");
   t.is(readsOf("tenant.id", "{ order, ...rest }, [, tenant]"), "parameter 1.1 .id");
   t.is(readsOf("id", '{ "order": id }'), "parameter 0.order");
-  // As old targets write it.
+  // The form for old targets.
   t.is(readsOf("no", "_a", "var no = _a; "), "parameter 0");
   t.is(readsOf("no", "_a", "var { order: no } = _a; "), "parameter 0.order");
   const optional = "(_a = tenant) === null || _a === void 0 ? void 0 : _a.id";

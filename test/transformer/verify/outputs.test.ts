@@ -34,17 +34,17 @@ const FOUND: Record<string, readonly string[]> = {
 };
 
 for (const [path, expected] of Object.entries(FOUND)) {
-  test(`\`--output ${path}\` looks at all that it names, and at nothing that is installed or not there`, (t) => {
+  test(`\`--output ${path}\` finds the files that it names, but none in node_modules and no broken links`, (t) => {
     t.deepEqual(outputFiles([path], DIR).toSorted(), expected.map((file) => join(DIR, file)).toSorted());
   });
 }
 
-test("a file that is named twice is looked at once", (t) => {
+test("a file that --output names twice is found once", (t) => {
   t.deepEqual(outputFiles(["other", "other/f.js"], DIR), [join(DIR, "other/f.js")]);
 });
 
 for (const path of ["out/nothing.js", "nowhere", "out/*.tsx", "nowhere/*.js"]) {
-  test(`\`--output ${path}\`, which names nothing, is told`, (t) => {
+  test(`\`--output ${path}\` is an error because it names no JavaScript file`, (t) => {
     t.throws(() => outputFiles([path], DIR), {
       message: `\`--output ${path}\`: there is no such JavaScript file.`,
     });

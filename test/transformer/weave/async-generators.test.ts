@@ -15,7 +15,7 @@ type Stream = (...values: unknown[]) => AsyncGenerator<unknown, unknown, unknown
 
 const byEsbuild = (code: string): string => transformSync(code, { loader: "ts", target: "es2017" }).code;
 
-/** Natively, and as older targets get it. */
+/** The native form, and the forms for older targets. */
 const TARGETS: Record<string, [target: ts.ScriptTarget, lower?: (code: string) => string]> = {
   ES2022: [ts.ScriptTarget.ES2022],
   ES2017: [ts.ScriptTarget.ES2017],
@@ -45,7 +45,7 @@ for (const [name, compiled] of Object.entries(TARGETS)) {
     t.deepEqual(events, ["acquire", "begin", "end", "release"]);
   });
 
-  test.serial(`a consumer that leaves its loop early gives the lock back (${name})`, async (t) => {
+  test.serial(`the lock is released when a consumer leaves its loop early (${name})`, async (t) => {
     const stream = generator("try { yield 1; yield 2; } finally { world.events.push('finally'); }");
     for await (const value of stream()) {
       t.is(value, 1);
@@ -55,37 +55,40 @@ for (const [name, compiled] of Object.entries(TARGETS)) {
     t.deepEqual(events, ["acquire", "finally", "release"]);
   });
 
-  test.serial(`\`return()\` before the first \`next()\` takes no lock (${name})`, async (t) => {
+  test.serial(`\`return()\` before the first \`next()\` acquires no lock (${name})`, async (t) => {
     const stream = generator("yield 1;")();
     t.deepEqual(await stream.return("early"), { value: "early", done: true });
     t.deepEqual(await stream.next(), { value: undefined, done: true });
     t.deepEqual(events, []);
   });
 
-  test.serial(`the value of \`return()\` comes out, once the lock is given back (${name})`, async (t) => {
+  test.serial(`\`return()\` resolves to its value, and the lock is released (${name})`, async (t) => {
     const stream = generator("yield 1;")();
     await stream.next();
     const { value, done } = await stream.return(Promise.resolve("early"));
-    t.deepEqual([value, done], [name.endsWith("esbuild") ? undefined : "early", true]); // It loses it without a lock, too.
+    t.deepEqual([value, done], [name.endsWith("esbuild") ? undefined : "early", true]); // esbuild loses the value even without a lock.
     t.deepEqual(events, ["acquire", "release"]);
   });
 
-  test.serial(`the error of \`throw()\` comes out unchanged (${name})`, async (t) => {
-    for (const error of [new Error("mine"), undefined]) {
-      events.length = 0;
-      const stream = generator("yield 1;")();
-      await stream.next();
-      const caught: unknown = await stream.throw(error).then(
-        () => "nothing",
-        (reason: unknown) => reason,
-      );
-      t.is(caught, error);
-      t.deepEqual(events, ["acquire", "release"]);
-      t.deepEqual(await stream.next(), { value: undefined, done: true });
-    }
-  });
+  test.serial(
+    `\`throw()\` rejects with its error unchanged, and the lock is released (${name})`,
+    async (t) => {
+      for (const error of [new Error("mine"), undefined]) {
+        events.length = 0;
+        const stream = generator("yield 1;")();
+        await stream.next();
+        const caught: unknown = await stream.throw(error).then(
+          () => "nothing",
+          (reason: unknown) => reason,
+        );
+        t.is(caught, error);
+        t.deepEqual(events, ["acquire", "release"]);
+        t.deepEqual(await stream.next(), { value: undefined, done: true });
+      }
+    },
+  );
 
-  test.serial(`a generator that catches what \`throw()\` brings keeps its lock (${name})`, async (t) => {
+  test.serial(`a generator that catches the error of \`throw()\` keeps its lock (${name})`, async (t) => {
     const stream = generator("try { yield 1; } catch (error) { yield error; }")();
     await stream.next();
     t.deepEqual(await stream.throw("mine"), { value: "mine", done: false });
@@ -94,7 +97,7 @@ for (const [name, compiled] of Object.entries(TARGETS)) {
     t.deepEqual(events, ["acquire", "release"]);
   });
 
-  test.serial(`the lock is held until the work is done that is yielded or returned (${name})`, async (t) => {
+  test.serial(`the lock is held until a yielded or returned promise settles (${name})`, async (t) => {
     const work = async (): Promise<string> => {
       await sleep(5);
       events.push(`done ${held.has("LOCK_stream")}`);
@@ -106,7 +109,7 @@ for (const [name, compiled] of Object.entries(TARGETS)) {
     t.deepEqual(events, ["acquire", "done true", "done true", "release"]);
   });
 
-  test.serial(`what \`next()\` is given gets in, and what is delegated gets through (${name})`, async (t) => {
+  test.serial(`the value of \`next()\` reaches the body, also through \`yield*\` (${name})`, async (t) => {
     const stream = generator(`
       async function* inner() { try { return ["inner", yield "a"]; } finally { world.events.push("inner") } }
       return yield* inner();`)();
@@ -125,7 +128,7 @@ for (const [name, compiled] of Object.entries(TARGETS)) {
     t.deepEqual(events, ["acquire", "begin", "release"]);
   });
 
-  test.serial(`\`this\`, \`arguments\` and the key are those of the method (${name})`, async (t) => {
+  test.serial(`\`this\`, \`arguments\`, and the key are those of the method (${name})`, async (t) => {
     const { Orders } = runWoven(
       `export class Orders {
         tenant = "t1";

@@ -2,7 +2,7 @@ import test from "ava";
 import ts from "typescript";
 import { weave } from "../../../transformer/weave/weave";
 
-/** How many nodes the weave visits in a file of so many tagged functions that ask for their lock. */
+/** Counts the nodes that the weave visits in a file with that many tagged functions that call currentLock(). */
 function visited(functions: number): number {
   const numbers = Array.from({ length: functions }, (_, index) => index);
   const tagged = numbers.map(
@@ -28,7 +28,7 @@ test("a file with twice the tags and calls of currentLock() takes twice the work
   t.true(double < 2.2 * one, `${one} visits for 100 functions, ${double} for 200`);
 });
 
-test("an expression of 20,000 steps is a clear error, and its file refuses to run", (t) => {
+test("an expression of 20,000 steps is reported as an error, and its file refuses to run", (t) => {
   const steps = {
     sum: Array.from({ length: 20_000 }, () => "no").join(" + "),
     calls: `no${".trim()".repeat(20_000)}`,

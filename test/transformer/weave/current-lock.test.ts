@@ -2,7 +2,7 @@ import test from "ava";
 import ts from "typescript";
 import { weave } from "../../../transformer/weave/weave";
 
-/** The woven body of a tagged function with these statements. */
+/** Weaves a tagged function with these statements. */
 function woven(body: string, imports = 'import { currentLock } from "lockweave";'): string {
   const source = `${imports}
 /** @redisLock businessFlag=pay */
@@ -10,7 +10,7 @@ export async function pay(list: any) { ${body} }`;
   return weave("a.ts", source, { ts, module: "esm" })?.code ?? "";
 }
 
-const HANDED = [
+const OURS = [
   "currentLock();",
   'import("lockweave").then((locks) => locks.currentLock());',
   'import("lockweave").then(({ currentLock: own }) => own());',
@@ -37,15 +37,15 @@ const OTHERS = [
   "(currentLock, list)();",
 ];
 
-for (const body of HANDED) {
-  test(`our currentLock is handed the lock in: ${body}`, (t) => {
+for (const body of OURS) {
+  test(`the weave passes the lock to currentLock() in: ${body}`, (t) => {
     t.regex(woven(body), /\(lock\b[^)]*\)\)?;? /);
     t.not(woven(body).split("assertHeld(lock);")[1]?.split("} catch")[0]?.trim(), body);
   });
 }
 
 for (const body of OTHERS) {
-  test(`what is not our currentLock is left alone in: ${body}`, (t) => {
+  test(`the weave does not change a call of another currentLock in: ${body}`, (t) => {
     t.is(woven(body).split("assertHeld(lock);")[1]?.split("} catch (error)")[0]?.trim(), body);
   });
 }

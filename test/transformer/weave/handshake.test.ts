@@ -2,7 +2,7 @@ import test from "ava";
 import ts from "typescript";
 import { weave } from "../../../transformer/weave/weave";
 
-/** The woven text; `undefined` when there is nothing to weave. */
+/** Returns the woven text, or `undefined` if there is nothing to weave. */
 function wovenText(text: string): string | undefined {
   return weave("app.ts", text, { ts, module: "esm" })?.code;
 }
@@ -34,7 +34,7 @@ for (const [description, text, woven] of [
     'import locks from "lockweave";\nlocks.configure({}, "woven");',
   ],
   [
-    "taken out of an awaited import",
+    "destructured from an awaited import",
     'export {};\nconst { configure: setUp } = await import("lockweave");\nsetUp({});',
     'export {};\nconst { configure: setUp } = await import("lockweave");\nsetUp({}, "woven");',
   ],
@@ -44,7 +44,7 @@ for (const [description, text, woven] of [
     'async function f() { const locks = await import("lockweave"); locks.configure({}, "woven"); (await import("lockweave")).configure({}, "woven"); }',
   ],
   [
-    "what an import resolves to",
+    "a call in `then` of a dynamic import",
     'void import("lockweave").then(({ configure }) => configure({}));\nvoid import("lockweave").then((locks) => { locks.configure({}); });',
     'void import("lockweave").then(({ configure }) => configure({}, "woven"));\nvoid import("lockweave").then((locks) => { locks.configure({}, "woven"); });',
   ],
@@ -54,7 +54,7 @@ for (const [description, text, woven] of [
     'const { configure } = require("lockweave"); const locks = require("lockweave");\nconfigure({}, "woven"); locks.configure({}, "woven"); require("lockweave").configure({}, "woven");',
   ],
   [
-    "required by what is only declared here",
+    "required by a function that is only declared here",
     'declare const require: (id: string) => any; declare function configure(): void;\nrequire("lockweave").configure({});',
     'declare const require: (id: string) => any; declare function configure(): void;\nrequire("lockweave").configure({}, "woven");',
   ],
@@ -74,13 +74,13 @@ for (const [description, text, woven] of [
     'import * as testing from "lockweave/testing";\ntesting.testLocks( /* all */ void 0, "woven"); require("lockweave/testing").testLocks(void 0, "woven");',
   ],
 ] as const) {
-  test(`the runtime is told that the build is woven: ${description}`, (t) => {
+  test(`a call that configures the runtime says that the build is woven: ${description}`, (t) => {
     t.is(wovenText(text), woven);
-    t.is(wovenText(woven), undefined, "once is enough");
+    t.is(wovenText(woven), undefined, "a second weave changes nothing");
   });
 }
 
-test("where the host knows a lasting name of the file, a call of configure() says where it is", (t) => {
+test("a call of configure() says where it is if the host knows a stable name of the file", (t) => {
   const wovenWith = (text: string, path: string | undefined): string | undefined =>
     weave("/home/me/app.ts", text, { ts, module: "esm", pathOf: () => path })?.code;
   const text =
@@ -92,7 +92,7 @@ test("where the host knows a lasting name of the file, a call of configure() say
   t.is(
     wovenWith(`\n${text}`, "my-app/app.ts"),
     `\n${wovenWith(text, "my-app/app.ts")}`,
-    "edits do not move it",
+    "edits above the call do not change its place",
   );
   t.is(wovenWith(text, undefined), text.replaceAll(" })", ' }, "woven")'));
   t.is(
@@ -106,19 +106,28 @@ test("where the host knows a lasting name of the file, a call of configure() say
 });
 
 for (const [description, text] of [
-  ["another module's", 'import { configure } from "elsewhere";\nconfigure({});\nimport "lockweave";'],
-  ["a type of that name", 'import { type Configuration } from "lockweave";\nconst configure = 1;'],
-  ["a call that tells it itself", 'import { configure } from "lockweave";\nconfigure({}, "woven");'],
   [
-    "a parameter that hides it",
+    "configure() of another module",
+    'import { configure } from "elsewhere";\nconfigure({});\nimport "lockweave";',
+  ],
+  [
+    "a file that only imports a type of Lockweave",
+    'import { type Configuration } from "lockweave";\nconst configure = 1;',
+  ],
+  [
+    "a call that already says that the build is woven",
+    'import { configure } from "lockweave";\nconfigure({}, "woven");',
+  ],
+  [
+    "a parameter that hides configure()",
     'import { configure } from "lockweave";\nexport const start = (configure: (options: object) => void) => configure({});',
   ],
   [
-    "a variable, a function, a class and a caught error that hide it",
+    "a variable, a function, a class, and a caught error that hide configure()",
     'import { configure } from "lockweave";\nexport function f() { { let configure = g(); configure({}); } { function configure() {} configure({}); } try { h(); } catch (configure) { configure({}); } for (const configure of [g]) configure({}); }\nexport function k() { if (f) { var configure = g(); } configure({}); }\nexport const l = function configure() { configure({}); };\nexport const m = class configure { n() { configure({}); } };',
   ],
   [
-    "another module that is awaited",
+    "an awaited import of another module",
     'const { configure } = await import("elsewhere");\nconfigure({}); import "lockweave";',
   ],
 ] as const) {
@@ -127,7 +136,7 @@ for (const [description, text] of [
   });
 }
 
-test("a parameter that hides currentLock() keeps what it is given", (t) => {
+test("a call of a parameter that hides currentLock() is not changed", (t) => {
   const text = `import { currentLock } from "lockweave";
 /** @redisLock businessFlag=a */
 export async function a(currentLock: () => string) { return currentLock(); }
@@ -149,7 +158,7 @@ export async function a() {}`;
   );
 });
 
-test("a file that is woven for this alone takes in no runtime, and has no name for it", (t) => {
+test("a file with only a call of configure() gets no import of the runtime and no name for it", (t) => {
   const woven = weave("app.ts", 'import { configure } from "lockweave";\nconfigure({});', {
     ts,
     module: "esm",
@@ -157,7 +166,7 @@ test("a file that is woven for this alone takes in no runtime, and has no name f
   t.deepEqual([woven?.sites, woven?.namespace], [[], undefined]);
 });
 
-test("of a module that hands on ours, only that is told, whatever else is called so", (t) => {
+test("only the re-exported configure() of a module says that the build is woven, under any import", (t) => {
   const handedOn = new Map([["setUp", "configure"]] as const);
   const woven = (text: string): string | undefined =>
     weave("app.ts", text, {
@@ -180,9 +189,9 @@ for (const [description, text] of [
   ["an argument", "boot(«configure», 1); new App(«locks.configure»); new App;"],
   ["a part of an object", "export const all = { «configure», start: «configure», configure: 1 };"],
   ["an element of an array", "export const all = [1, «configure»];"],
-  ["what a function returns", "export function f() { return «configure»; }"],
-  ["what an arrow function returns", "export const f = () => «configure», g = () => { configure; };"],
-  ["what a generator yields", "export function* f() { yield «configure»; yield; }"],
+  ["the value that a function returns", "export function f() { return «configure»; }"],
+  ["the value of an arrow function", "export const f = () => «configure», g = () => { configure; };"],
+  ["the value that a generator yields", "export function* f() { yield «configure»; yield; }"],
   [
     "a value that is set later",
     "let start; start = «(configure as any)»; start ??= «configure»; start = start;",
@@ -190,17 +199,14 @@ for (const [description, text] of [
   ["a default", "export const f = (start = «configure», { go = «configure», to } = {}) => start(go, to);"],
   ["a property of a class", "export class A { start = «configure»; configure; }"],
   [
-    "one of two",
+    "one of two values",
     "(a ? «configure» : «locks.configure»)({}); (a ?? «configure»)({}); («configure» || a)({});",
   ],
-  ["what stands behind a condition", "(configure && «configure»)({}); configure && a;"],
-  [
-    "called by a method of its own",
-    "«configure».call(a, {}); «locks.configure».bind(a)({}); configure.name;",
-  ],
-  ["called with a spread", "configure(«...all»); configure({}, ...all);"],
+  ["the value after a condition", "(configure && «configure»)({}); configure && a;"],
+  ["a call by `call` or `bind`", "«configure».call(a, {}); «locks.configure».bind(a)({}); configure.name;"],
+  ["a call with a spread", "configure(«...all»); configure({}, ...all);"],
 ] as const) {
-  test(`configure() is handed on, and what works is told: ${description}`, (t) => {
+  test(`each use of configure() as a value gets a warning: ${description}`, (t) => {
     const source = `import * as locks from "lockweave"; import { configure } from "lockweave"; const { a, all, boot, App } = x;\n${text}`;
     const plain = source.replaceAll(/[«»]/g, "");
     const woven = weave("app.ts", plain, { ts, module: "esm" });
@@ -211,7 +217,7 @@ for (const [description, text] of [
   });
 }
 
-test("what is handed on under that name, and is not ours, is nothing to tell of", (t) => {
+test("a function of another module, a type test, and a re-export of configure() get no warning", (t) => {
   for (const text of [
     'import { configure } from "elsewhere"; boot(configure); import "lockweave";',
     'import { configure } from "lockweave"; export const f = (configure: () => void) => boot(configure);',
@@ -223,7 +229,7 @@ test("what is handed on under that name, and is not ours, is nothing to tell of"
   }
 });
 
-test("what a module that hands on ours is called, and is handed on as a value, is told of, too", (t) => {
+test("a use of a re-exported configure() as a value gets a warning", (t) => {
   const handedOn = new Map([["setUp", "configure"]] as const);
   const text = 'import { setUp } from "./barrel"; boot(setUp);';
   const woven = weave("app.ts", text, { ts, module: "esm", handedOn: () => handedOn });

@@ -11,7 +11,7 @@ test.after.always(() => runtime.shutdown());
 
 type Pay = (id: string) => Promise<unknown>;
 
-/** A function of sloppy code, where other functions of these names stand around it. */
+/** Weaves a function in sloppy mode. The file declares other things with the names that the body declares. */
 function pay(attributes: string, body: string, fn = "async function pay"): Pay {
   const text = `const region = (id) => "outer " + id; class Busy extends Error {}
 /** @redisLock ${attributes} */
@@ -40,7 +40,7 @@ const BODIES = [
 
 for (const body of BODIES) {
   test.serial(
-    `a key means what stands around the function, whatever the body declares: ${body}`,
+    `a key uses the names outside of the function, whatever the body declares: ${body}`,
     async (t) => {
       const keys = pay('businessFlag=pay keyName="region(id)"', `${body} return [region(), ...held];`);
       const whole = pay('key="pay:${region(id)}"', `${body} return [region(), ...held];`);
@@ -56,21 +56,24 @@ for (const body of BODIES) {
   );
 }
 
-test.serial("so does an error class", async (t) => {
-  const body = "function Busy() {} return new Promise((done) => setTimeout(done, 5, typeof Busy));";
-  const busy = pay("businessFlag=busy onFailure=Busy retryTimes=0", body);
-  const [first, second] = await Promise.allSettled([busy("A1"), busy("A1")]);
-  t.like(first, { value: "function" });
-  t.is((second as PromiseRejectedResult).reason.constructor.name, "Busy");
-});
+test.serial(
+  "onFailure uses the error class outside of the function, whatever the body declares",
+  async (t) => {
+    const body = "function Busy() {} return new Promise((done) => setTimeout(done, 5, typeof Busy));";
+    const busy = pay("businessFlag=busy onFailure=Busy retryTimes=0", body);
+    const [first, second] = await Promise.allSettled([busy("A1"), busy("A1")]);
+    t.like(first, { value: "function" });
+    t.is((second as PromiseRejectedResult).reason.constructor.name, "Busy");
+  },
+);
 
-test.serial("a parameter that the body declares again is that of the key", async (t) => {
+test.serial("the key uses a parameter that the body declares again", async (t) => {
   const body = "var id; function id2() { return id; } return [id2(), ...held];";
   t.deepEqual(await pay('businessFlag=pay keyName="`${id}`"', body)("A1"), ["A1", "LOCK_pay_A1"]);
 });
 
 test.serial(
-  "a function in a block does not take the place of a parameter, also where the body becomes a function",
+  "a function in a block does not replace a parameter, even if the body becomes a function",
   async (t) => {
     const body = "const before = typeof id; { function id() {} } return [before, typeof id];";
     for (const attributes of ["", "reentrant=true"]) {
@@ -79,13 +82,13 @@ test.serial(
   },
 );
 
-test.serial("an escape in a name of the key is no other name", async (t) => {
+test.serial("an escaped name in the key does not mean the woven variable `lock`", async (t) => {
   const text = String.raw`businessFlag=pay keyName="typeof \u006cock + typeof \u{6c}ock"`;
   t.deepEqual(await pay(text, "return [...held];")("A1"), ["LOCK_pay_undefinedundefined"]);
 });
 
 test.serial(
-  "esbuild hoists the functions of blocks in ES modules, too, where tsconfig.json is strict",
+  "a key uses the outer name in an ES module that esbuild compiles with a strict tsconfig.json",
   async (t) => {
     const text = `const region = (id) => "outer " + id; /** @redisLock businessFlag=pay keyName="region(id)" */
 export async function pay(id) { function region() { return "inner"; } return [region(), ...world]; }`;

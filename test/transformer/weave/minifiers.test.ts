@@ -6,7 +6,7 @@ import ts from "typescript";
 import { weave } from "../../../transformer/weave/weave";
 import { installed } from "../../hosts/installed";
 
-/** By their first tokens: what may follow a name, were `await` one. */
+/** Values with different first tokens. Each token could also follow a name, if a parser took `await` for one. */
 const RETURNED = [
   String.raw`/^\d+$/.test(id)`,
   "`order`.concat(id)",
@@ -32,7 +32,7 @@ async function terser(): Promise<Minify> {
   return (load("terser") as { readonly minify: Minify }).minify;
 }
 
-test("terser and esbuild can read what a woven function returns, whatever it begins with", async (t) => {
+test("terser and esbuild can parse the value that a woven function returns, whatever its first token", async (t) => {
   const minify = await terser();
   for (const returned of RETURNED) {
     const text = `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return ${returned}; }\n`;

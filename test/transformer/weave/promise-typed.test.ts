@@ -23,7 +23,7 @@ const FORMS: Record<string, string> = {
   "an arrow function": `${TAG} export const pay = ${SIGNATURE} => world.work(orderNo);`,
   "a generic arrow function": `${TAG} export const pay = <T>(orderNo: T): Promise<string> => ${BODY};`,
   "an arrow function with one bare parameter": `${TAG} export const pay: ${SIGNATURE.replace("):", ") =>")} = orderNo => world.work(orderNo);`,
-  "an arrow function right behind `return`": `const make = () => { ${TAG}\nreturn(orderNo: string): Promise<string> => world.work(orderNo); }; export const pay = make();`,
+  "an arrow function right after `return`": `const make = () => { ${TAG}\nreturn(orderNo: string): Promise<string> => world.work(orderNo); }; export const pay = make();`,
   "an object's method": `export const { pay } = { ${TAG} pay${SIGNATURE} ${BODY} };`,
   "a static method": `class A { ${TAG} public static pay${SIGNATURE} ${BODY} } export const { pay } = A;`,
   "a private method": `class A { ${TAG} #pay${SIGNATURE} ${BODY} static pay(orderNo) { return new A().#pay(orderNo); } } export const { pay } = A;`,
@@ -32,7 +32,7 @@ const FORMS: Record<string, string> = {
 };
 
 for (const [form, source] of Object.entries(FORMS)) {
-  test.serial(`${form} that returns a promise is locked until the work is done`, async (t) => {
+  test.serial(`${form} that returns a promise is locked until the promise settles`, async (t) => {
     const work = async (orderNo: string): Promise<string> => {
       await sleep(2);
       events.push(`${orderNo} ${held.has(`LOCK_typed_${orderNo}`)}`);
@@ -44,11 +44,14 @@ for (const [form, source] of Object.entries(FORMS)) {
   });
 }
 
-test.serial("what it throws at once comes out as a rejection, and the lock is free", async (t) => {
-  const error = new Error("mine");
-  const source = `${TAG} export function pay${SIGNATURE} { throw world.error; }`;
-  const { pay } = runWoven(source, { error }) as { pay: Work };
-  const promise = pay("a");
-  t.is(await t.throwsAsync(promise), error);
-  t.deepEqual(events, ["acquire", "release"]);
-});
+test.serial(
+  "an error that a function throws synchronously rejects its promise, and the lock is released",
+  async (t) => {
+    const error = new Error("mine");
+    const source = `${TAG} export function pay${SIGNATURE} { throw world.error; }`;
+    const { pay } = runWoven(source, { error }) as { pay: Work };
+    const promise = pay("a");
+    t.is(await t.throwsAsync(promise), error);
+    t.deepEqual(events, ["acquire", "release"]);
+  },
+);

@@ -2,7 +2,7 @@ import test from "ava";
 import ts from "typescript";
 import { weave } from "../../../transformer/weave/weave";
 
-/** The function that the body becomes, up to its own brace. */
+/** Returns the head of the function that the body becomes. */
 function headOf(source: string, fileName = "a.ts"): string {
   const code = weave(fileName, source, { ts, module: "esm" })?.code ?? "";
   return /runReentrant\(\w+, (.*?) =>/.exec(code)?.[1] ?? code;
@@ -10,7 +10,7 @@ function headOf(source: string, fileName = "a.ts"): string {
 
 const TAG = "/** @redisLock businessFlag=pay reentrant=true */";
 
-/** What is done with the outcome of the body's function. */
+/** Returns the code right before the call of runReentrant(). */
 function callIn(source: string): string {
   const code = weave("a.ts", source, { ts, module: "esm" })?.code ?? "";
   return /try \{ (.*?)lockweave\.runReentrant/.exec(code)?.[1] ?? code;
@@ -31,24 +31,24 @@ const WITHOUT_VALUE = [
 const WITH_VALUE = ["return 1;", "if (a) return 1; throw 2;", "{ if (a) { return work(); } } throw 2;"];
 
 for (const body of WITHOUT_VALUE) {
-  test(`a body that returns no value stays one of a Promise<void>, also where it never ends: ${body}`, (t) => {
+  test(`a body without a returned value keeps the type Promise<void>, even if it never ends: ${body}`, (t) => {
     t.is(callIn(`${TAG}\nexport async function pay() { ${body} }`), "await ");
     t.is(callIn(`export class A {\n${TAG}\nasync pay() { ${body} } }`), "await ");
   });
 }
 
 for (const body of WITH_VALUE) {
-  test(`the value of a body is returned: ${body}`, (t) => {
+  test(`the woven function returns the value of its body: ${body}`, (t) => {
     t.is(callIn(`${TAG}\nexport async function pay() { ${body} }`), "return await ");
   });
 }
 
-test("the type of an arrow function that only throws, and one that is written, stay as they are", (t) => {
+test("an arrow function that only throws and a function with a declared type keep their types", (t) => {
   t.is(callIn(`${TAG}\nexport const pay = async () => { throw 1; };`), "return await ");
   t.is(callIn(`${TAG}\nexport async function pay(): Promise<never> { throw 1; }`), "return await ");
 });
 
-test("a parameter that the body gives another value is a parameter of the body's function, too", (t) => {
+test("a parameter that the body reassigns is also a parameter of the body's function", (t) => {
   const source = `${TAG}\nexport async function pay(limit: number, rest: number) { limit ??= 10; rest; }`;
   t.is(headOf(source), "async (limit = limit_1)");
   const both = `${TAG}\nexport async function pay(limit: number, rest: number): Promise<void> { limit = 1; rest += 2; }`;
@@ -59,7 +59,7 @@ test("a parameter that the body gives another value is a parameter of the body's
   );
 });
 
-test("what is wrong with a parameter of the body's function, or with a type there, is told at its words", (t) => {
+test("the parameters and types of the body's function lead to their words on disk", (t) => {
   const source = `${TAG}\nexport async function pay(id: string, limit: Limit = 1): Promise<Paid> { id = ""; limit = 2; }`;
   const woven = weave("a.ts", source, { ts, module: "esm" });
   const [, head = ""] = /runReentrant\(lock, (.*?) =>/.exec(woven?.code ?? "") ?? [];
@@ -73,14 +73,14 @@ test("what is wrong with a parameter of the body's function, or with a type ther
   for (const words of ["id", "limit", "Limit", "Promise<Paid>", "Paid"]) t.is(onDisk(words), words);
 });
 
-test("the body's function says the type where the file says it: JavaScript in a comment", (t) => {
+test("the body's function has the return type of the file, which JavaScript has in a comment", (t) => {
   const typed = `${TAG}\nexport async function pay(): Promise<void> { work(); }`;
   t.is(headOf(typed), "async (): Promise<void>");
   const documented = `${TAG.slice(0, -2)}\n@returns {Promise<void>} */\nexport async function pay() { work(); }`;
   t.is(headOf(documented, "a.js"), "/** @returns {Promise<void>} */ async ()");
 });
 
-test("a type of several lines is one of one line, in which a break inside of a template is written out", (t) => {
+test("a return type of several lines becomes one line, with escaped line breaks in templates", (t) => {
   const typeOf = (type: string): string | undefined =>
     /\): (.*)$/s.exec(headOf(`${TAG}\nexport async function pay(): ${type} { work(); }`))?.[1];
   t.is(typeOf("Promise<\n  void\n>"), "Promise<void>");

@@ -15,7 +15,7 @@ type Exports = Record<string, (...values: unknown[]) => Promise<unknown>>;
 
 const run = (source: string, world: object = {}): Exports => runWoven(source, world) as Exports;
 
-/** A body that works for a while, and tells whether the key was held all along. */
+/** Work that takes a while. Its events say whether the key was held at its beginning and at its end. */
 function slowWork(key: string): { work: () => Promise<string>; make: () => object; events: string[] } {
   return {
     events,
@@ -29,7 +29,7 @@ function slowWork(key: string): { work: () => Promise<string>; make: () => objec
   };
 }
 
-/** Ways to hand on a promise that is not settled yet. */
+/** Ways to return a promise that is not settled yet. */
 const BODIES: Record<string, string> = {
   "a call": "return world.work();",
   "a call in an `if`": "if (world) return world.work(); else return 1;",
@@ -59,9 +59,9 @@ const BODIES: Record<string, string> = {
     "const query = new (class { then(resolve) { return world.work().then(resolve); } })(); try { return query; } finally {}",
   "a thenable that is the object itself":
     "return ({ self() { return this; }, then(resolve) { return world.work().then(resolve); } }).self();",
-  "a call in brackets, without a blank": "return(world.work());",
-  "a list, without a blank": "return[world][0].work();",
-  "an arrow function that is called, without a blank": "return(()=>{return(world.work())})();",
+  "a call in parentheses, without a space": "return(world.work());",
+  "a list, without a space": "return[world][0].work();",
+  "an arrow function that is called, without a space": "return(()=>{return(world.work())})();",
   "a variable": "const promise = world.work(); return promise;",
   "an awaited call": "return await world.work();",
   "a variable that hides a constant": "const one = 1; { const one = world.work(); return one; }",
@@ -75,7 +75,7 @@ const BODIES: Record<string, string> = {
 };
 
 for (const [what, body] of Object.entries(BODIES)) {
-  test.serial(`the lock is held until the work is done that is returned as ${what}`, async (t) => {
+  test.serial(`the lock is held until the returned promise settles: ${what}`, async (t) => {
     for (const [form, declared] of Object.entries({
       function: `export async function f() { ${body}\n}`,
       arrow: `export const f = async () => { ${body}\n}`,
@@ -107,23 +107,20 @@ const VALUES: Record<string, string> = {
 };
 
 for (const [what, value] of Object.entries(VALUES)) {
-  test.serial(
-    `the lock is held until the work is done that an arrow function's value is: ${what}`,
-    async (t) => {
-      for (const attributes of ["", "reentrant=true"]) {
-        events.length = 0;
-        const { f } = run(
-          `/** @redisLock businessFlag=value ${attributes} */\nexport const f = async () => ${value}`,
-          slowWork("LOCK_value"),
-        );
-        t.is(await f?.(), "done");
-        t.deepEqual(events, ["acquire", "begin true", "end true", "release"]);
-      }
-    },
-  );
+  test.serial(`the lock is held until the value of an arrow function settles: ${what}`, async (t) => {
+    for (const attributes of ["", "reentrant=true"]) {
+      events.length = 0;
+      const { f } = run(
+        `/** @redisLock businessFlag=value ${attributes} */\nexport const f = async () => ${value}`,
+        slowWork("LOCK_value"),
+      );
+      t.is(await f?.(), "done");
+      t.deepEqual(events, ["acquire", "begin true", "end true", "release"]);
+    }
+  });
 }
 
-test.serial("what is returned comes out as it was", async (t) => {
+test.serial("a woven function returns its value unchanged", async (t) => {
   const source = ["undefined", "null", "0", '""', "false", "1n", "Symbol.iterator", "/x/", "-1", "typeof 1"]
     .map(
       (value, index) =>
@@ -139,19 +136,22 @@ test.serial("what is returned comes out as it was", async (t) => {
   t.deepEqual([await f8?.(), await f9?.()], [-1, "number"]);
 });
 
-test.serial("errors of a promise that is returned under `try` stay out of the `catch` there", async (t) => {
-  const error = new Error("mine");
-  const { f } = run(
-    `/** @redisLock businessFlag=caught */
+test.serial(
+  "the rejection of a promise that is returned inside `try` does not reach its `catch`",
+  async (t) => {
+    const error = new Error("mine");
+    const { f } = run(
+      `/** @redisLock businessFlag=caught */
     export async function f() { try { return world.work(); } catch { return "caught"; } }`,
-    { work: () => Promise.reject(error) },
-  );
-  t.is(await t.throwsAsync(async () => await f?.()), error);
-  t.deepEqual(events, ["acquire", "release"]);
-});
+      { work: () => Promise.reject(error) },
+    );
+    t.is(await t.throwsAsync(async () => await f?.()), error);
+    t.deepEqual(events, ["acquire", "release"]);
+  },
+);
 
 test.serial(
-  "`finally` runs before the work is done that is returned, and the lock is given back after it",
+  "`finally` runs before the returned promise settles, and the lock is released after it",
   async (t) => {
     const source = `/** @redisLock businessFlag=order */
     export async function f() { try { return world.work(); } finally { world.events.push("finally"); } }`;
@@ -161,8 +161,8 @@ test.serial(
   },
 );
 
-/** Loops and scopes that run code when a return leaves them; `world.pool` lends its one connection once. */
-const LEFT = {
+/** Loops and scopes that run code when a return leaves them. The pool has only one connection. */
+const CLEANUPS = {
   "a loop over an async iterator": "for await (const row of world.cursor()) return world.query(row);",
   "a loop over a generator": "for (const row of world.rows()) return world.query(row);",
   "a loop over what may be an iterator":
@@ -178,42 +178,42 @@ const LEFT = {
     "const connection = world.connect(); try { throw 1; } catch { return world.query(connection.row); } finally { connection[Symbol.dispose](); }",
 };
 
-/** A pool of one connection, which `query` wants for itself. */
+/** A pool with one connection, which `query` needs for itself. */
 function poolOfOne(): object {
   let isFree = true;
   let onFree = (): void => {};
-  const take = (): void => {
+  const takeConnection = (): void => {
     if (!isFree) throw new Error("taken twice");
     isFree = false;
     events.push("taken");
   };
-  const giveBack = (): void => {
+  const returnConnection = (): void => {
     isFree = true;
     events.push("free");
     onFree();
   };
   return {
     async *cursor() {
-      take();
+      takeConnection();
       try {
         yield "row";
         yield "another row";
       } finally {
-        giveBack();
+        returnConnection();
       }
     },
     *rows() {
-      take();
+      takeConnection();
       try {
         yield "row";
         yield "another row";
       } finally {
-        giveBack();
+        returnConnection();
       }
     },
     connect() {
-      take();
-      return { row: "row", [Symbol.dispose]: giveBack };
+      takeConnection();
+      return { row: "row", [Symbol.dispose]: returnConnection };
     },
     async query(row: string) {
       if (!isFree) {
@@ -227,21 +227,24 @@ function poolOfOne(): object {
   };
 }
 
-for (const [what, body] of Object.entries(LEFT)) {
-  test.serial(`a return out of ${what} runs what belongs to it before it waits for its work`, async (t) => {
-    for (const attributes of ["", "reentrant=true"]) {
-      events.length = 0;
-      const { f } = run(
-        `/** @redisLock businessFlag=left ${attributes} */\nexport async function f() { ${body} }`,
-        poolOfOne(),
-      );
-      t.is(await f?.(), "row");
-      t.deepEqual(events, ["acquire", "taken", "free", "query row", "release"], attributes);
-    }
-  });
+for (const [what, body] of Object.entries(CLEANUPS)) {
+  test.serial(
+    `a return out of ${what} runs its cleanup before it waits for the returned promise`,
+    async (t) => {
+      for (const attributes of ["", "reentrant=true"]) {
+        events.length = 0;
+        const { f } = run(
+          `/** @redisLock businessFlag=left ${attributes} */\nexport async function f() { ${body} }`,
+          poolOfOne(),
+        );
+        t.is(await f?.(), "row");
+        t.deepEqual(events, ["acquire", "taken", "free", "query row", "release"], attributes);
+      }
+    },
+  );
 }
 
-test.serial("a parameter that is given another value keeps it, in functions inside too", async (t) => {
+test.serial("a parameter keeps a new value that the body assigns, also in inner functions", async (t) => {
   const { f, g, h } = run(
     `
     /** @redisLock businessFlag=assigned */
@@ -260,7 +263,7 @@ test.serial("a parameter that is given another value keeps it, in functions insi
   t.is(await h?.(0), 2);
 });
 
-test.serial("names that the body declares twice mean what they meant", async (t) => {
+test.serial("names that the body declares twice keep their meaning", async (t) => {
   const { f, g, h } = run(
     `
     /** @redisLock businessFlag=twice */
@@ -277,7 +280,7 @@ test.serial("names that the body declares twice mean what they meant", async (t)
   t.deepEqual(events.slice(-3), ["acquire", 1, "release"]);
 });
 
-test.serial("functions inside keep their own returns", async (t) => {
+test.serial("inner functions keep their own returns", async (t) => {
   const { f } = run(`/** @redisLock businessFlag=own */
     export async function f() {
       const promise = Promise.resolve(1);
@@ -292,7 +295,7 @@ test.serial("functions inside keep their own returns", async (t) => {
 for (const attributes of ["", "reentrant=true"]) {
   const kind = attributes === "" ? "plain" : "reentrant";
 
-  test.serial(`the body's error comes out unchanged, and the lock is free again (${kind})`, async (t) => {
+  test.serial(`the body's error is thrown unchanged, and the lock is released (${kind})`, async (t) => {
     const error = new Error("mine");
     for (const thrown of [error, undefined, null, 0, "text", Promise.reject(error)]) {
       events.length = 0;
@@ -310,18 +313,23 @@ for (const attributes of ["", "reentrant=true"]) {
     }
   });
 
-  test.serial(`a rejected promise that is returned comes out unchanged (${kind})`, async (t) => {
-    const error = new Error("mine");
-    const { f } = run(
-      `/** @redisLock businessFlag=rejected ${attributes} */\nexport const f = async () => world.work()`,
-      { work: () => Promise.reject(error) },
-    );
-    t.is(await t.throwsAsync(async () => await f?.()), error);
-    t.deepEqual(events, ["acquire", "release"]);
-  });
+  test.serial(
+    `a returned promise rejects with its error unchanged, and the lock is released (${kind})`,
+    async (t) => {
+      const error = new Error("mine");
+      const { f } = run(
+        `/** @redisLock businessFlag=rejected ${attributes} */\nexport const f = async () => world.work()`,
+        { work: () => Promise.reject(error) },
+      );
+      t.is(await t.throwsAsync(async () => await f?.()), error);
+      t.deepEqual(events, ["acquire", "release"]);
+    },
+  );
 
-  test.serial(`\`arguments\`, \`this\` and \`super\` are those of the function (${kind})`, async (t) => {
-    const { f } = run(`
+  test.serial(
+    `\`arguments\`, \`this\`, and \`super\` in the body are those of the function (${kind})`,
+    async (t) => {
+      const { f } = run(`
       class Base { tenant = "t1"; async pay(...all) { return [this.tenant, ...all]; } }
       class Orders extends Base {
         /** @redisLock businessFlag=context keyName=this.tenant ${attributes} */
@@ -336,10 +344,11 @@ for (const attributes of ["", "reentrant=true"]) {
         const orders = new Orders();
         return [await orders.pay("1", "2"), await orders.arrow(), await orders.secret()];
       }`);
-    t.deepEqual(await f?.(), [[2, "t1", "1", "2", true], "t1", "s"]);
-  });
+      t.deepEqual(await f?.(), [[2, "t1", "1", "2", true], "t1", "s"]);
+    },
+  );
 
-  test.serial(`the key is that of the arguments, however they are taken (${kind})`, async (t) => {
+  test.serial(`the key uses the arguments, whatever the form of the parameters (${kind})`, async (t) => {
     const { f } = run(
       `/** @redisLock businessFlag=key keyName=tenant,id,first,count,"rest[0]","arguments.length" ${attributes} */
       export async function f({ tenant, user: { id }, lines: [first = "none"] }, count = 7, ...rest) {
@@ -352,13 +361,13 @@ for (const attributes of ["", "reentrant=true"]) {
   });
 }
 
-test.serial("a parameter that is called `undefined` is what it is given", async (t) => {
+test.serial("a parameter with the name `undefined` keeps its argument", async (t) => {
   const { f, g } = run(
     `/** @redisLock businessFlag=hidden */ export async function f(undefined) { return undefined; }
     /** @redisLock businessFlag=hidden onFailure=skip retryTimes=0 */ export const g = async (undefined) => undefined;`,
   );
   const given = {
-    // oxlint-disable-next-line unicorn/no-thenable -- which shows when it is waited for.
+    // oxlint-disable-next-line unicorn/no-thenable -- It shows when it is awaited.
     then: async (done: (value: unknown) => void) => {
       const skipped = await g?.("skipped");
       done([skipped, ...held]);
@@ -369,30 +378,36 @@ test.serial("a parameter that is called `undefined` is what it is given", async 
 });
 
 for (const reentrant of [false, true]) {
-  test.serial(`a key of the file's variables is none of the weave's, reentrant=${reentrant}`, async (t) => {
-    const { f } = run(
-      `const limit_1 = "outer";
+  test.serial(
+    `a key with a variable of the file does not use a woven variable, reentrant=${reentrant}`,
+    async (t) => {
+      const { f } = run(
+        `const limit_1 = "outer";
       /** @redisLock businessFlag=outer keyName="limit_1" reentrant=${reentrant} */
       export async function f(limit) { limit += 1; return [() => limit, world.keys].map((each) => String(each())); }`,
-      { keys: () => [...held] },
-    );
-    t.deepEqual(await f?.(1), ["2", "LOCK_outer_outer"]);
-  });
+        { keys: () => [...held] },
+      );
+      t.deepEqual(await f?.(1), ["2", "LOCK_outer_outer"]);
+    },
+  );
 }
 
-test.serial("a key of the body's own variables is not mistaken for the parameter", async (t) => {
-  const { f } = run(
-    `/** @redisLock businessFlag=shadow keyName=lock */
+test.serial(
+  "a key uses the parameter `lock`, even if the body declares it and other woven names",
+  async (t) => {
+    const { f } = run(
+      `/** @redisLock businessFlag=shadow keyName=lock */
     export async function f(lock) { var lock = lock + 1; { const lock_1 = 0, lockweave = 0; } return [lock, ...world.keys()]; }`,
-    { keys: () => [...held] },
-  );
-  t.deepEqual(await f?.(1), [2, "LOCK_shadow_1"]);
-});
+      { keys: () => [...held] },
+    );
+    t.deepEqual(await f?.(1), [2, "LOCK_shadow_1"]);
+  },
+);
 
 const OUTER = 'const lock = "outer lock", lockweave = "outer weave", lock_1 = "outer key";';
 
 test.serial(
-  "names that the body has only from outside, as shorthands, are not hidden by the lock's",
+  "woven names do not hide outer names that the body uses only as shorthand properties",
   async (t) => {
     const { f } = run(
       `${OUTER}
@@ -404,7 +419,7 @@ test.serial(
   },
 );
 
-test.serial("names that only the tag has are not hidden by the lock's", async (t) => {
+test.serial("woven names do not hide outer names that only the tag uses", async (t) => {
   const { f } = run(
     `${OUTER}
     /** @redisLock businessFlag=onlyInTag keyName="lock_1 + lock" */
@@ -414,7 +429,7 @@ test.serial("names that only the tag has are not hidden by the lock's", async (t
   t.deepEqual(await f?.(), ["LOCK_onlyInTag_outer keyouter lock"]);
 });
 
-test.serial("two calls for one key work one after the other", async (t) => {
+test.serial("two calls for one key run one after the other", async (t) => {
   const [first, begun] = [deferred(), deferred()];
   const { f } = run(
     `/** @redisLock businessFlag=turns keyName=id */
@@ -428,7 +443,7 @@ test.serial("two calls for one key work one after the other", async (t) => {
   t.deepEqual(events, ["acquire", "a"]);
   first.resolve();
   t.deepEqual(await both, ["a", "b"]);
-  // In between, a busy machine may give the lock back instead of handing it on.
+  // A busy machine may release the lock between the calls instead of handing it off.
   t.deepEqual(
     events.filter((event) => event === "a" || event === "b"),
     ["a", "a", "b", "b"],
@@ -436,7 +451,7 @@ test.serial("two calls for one key work one after the other", async (t) => {
   t.is(events.at(-1), "release");
 });
 
-test.serial("onFailure decides what the one who waits in vain gets", async (t) => {
+test.serial("onFailure decides how a call ends that does not get the lock", async (t) => {
   class Busy extends Error {}
   const [first, begun] = [deferred(), deferred()];
   const body = "async (wait) => { world.begun.resolve(); if (wait) await world.first; return 'done'; }";
@@ -457,7 +472,7 @@ test.serial("onFailure decides what the one who waits in vain gets", async (t) =
 });
 
 test.serial(
-  "currentLock() is the lock that is held, also in helpers and in tagged functions inside",
+  "currentLock() returns the held lock, also in helpers and in inner tagged functions",
   async (t) => {
     const { f, g } = run(`import { currentLock } from "lockweave";
     /** @redisLock businessFlag=outer */
@@ -474,7 +489,7 @@ test.serial(
   },
 );
 
-test.serial("a reentrant function enters its own lock again, and gives it back once", async (t) => {
+test.serial("a reentrant function enters its own lock again, and releases it once", async (t) => {
   const { f } = run(
     `/** @redisLock businessFlag=tree keyName=id reentrant=true */
     export async function f(id, depth) { world.events.push(depth); return depth === 0 ? "leaf" : f(id, depth - 1); }`,
@@ -484,7 +499,7 @@ test.serial("a reentrant function enters its own lock again, and gives it back o
   t.deepEqual(events, ["acquire", 2, 1, 0, "release"]);
 });
 
-test.serial("a function whose tag is wrong does not run", async (t) => {
+test.serial("a function with a wrong tag rejects without running its body", async (t) => {
   let ran = false;
   const world = (): void => {
     ran = true;

@@ -6,13 +6,13 @@ import { weave } from "../../../transformer/weave/weave";
 const weaver = fileWeaver(ts);
 const PAY = "/** @redisLock businessFlag=pay */ async function pay() {}";
 
-/** The words by which the file takes in the runtime, and what stands before them. */
+/** Returns the inserted import of the runtime, with the text before it. */
 function runtimeIn(text: string, fileName = "pay.cts"): string | undefined {
   const woven = weaver(fileName, text, "as written");
   return /^(.*lockweave\/runtime"\)?;)/s.exec(woven?.code ?? "")?.[1];
 }
 
-test("CommonJS that calls `require` takes in the runtime so, before all else", (t) => {
+test("CommonJS requires the runtime before all other code", (t) => {
   const runtime = 'const lockweave = require("lockweave/runtime");';
   for (const [text, before] of [
     [`${PAY}; module.exports = { pay };`, ""],
@@ -26,7 +26,7 @@ test("CommonJS that calls `require` takes in the runtime so, before all else", (
   }
 });
 
-test("JavaScript takes it in behind a first function whose comment says types: it would lose them behind other code", (t) => {
+test("JavaScript requires the runtime after a first function with JSDoc types, which would be lost otherwise", (t) => {
   const runtime = 'const lockweave = require("lockweave/runtime");';
   const typed = "/** @redisLock businessFlag=pay\n * @param {string} id */";
   for (const [first, separator] of [
@@ -53,7 +53,7 @@ test("JavaScript takes it in behind a first function whose comment says types: i
   t.is(runtimeIn(`\n${typed} async function pay(id) {}`, "pay.cjs"), runtime);
 });
 
-test("what is imported and exported in other words takes in the runtime in those", (t) => {
+test("a file with `import =` or with ES module syntax imports the runtime in the same way", (t) => {
   t.is(runtimeIn(`import a = require("a"); ${PAY}`), 'import lockweave = require("lockweave/runtime");');
   t.true(runtimeIn(`${PAY} export = pay;`)?.endsWith('; import lockweave = require("lockweave/runtime");'));
   const esm = 'import * as lockweave from "lockweave/runtime";';
@@ -70,12 +70,12 @@ test("what is imported and exported in other words takes in the runtime in those
   }
 });
 
-test("a script whose locks are there is not woven again", (t) => {
+test("a script that is already woven is not woven again", (t) => {
   const once = weave("pay.cjs", PAY, { ts, module: "script" });
   t.is(weave("pay.cjs", once?.code ?? "", { ts, module: "script" }), undefined);
 });
 
-test("all of what takes in the runtime leads to the tag, also behind a directive", (t) => {
+test("each part of the inserted `require` of the runtime leads to the tag, even after a directive", (t) => {
   const text = `"use strict"; ${PAY}`;
   const { code = "", positions } = weave("pay.cjs", text, { ts, module: "script" }) ?? {};
   const start = code.indexOf("const lockweave");

@@ -5,7 +5,7 @@ import test from "ava";
 import ts from "typescript";
 import { isOfTag, weave, type Woven } from "../../../transformer/weave/weave";
 
-/** Each directory has an `input` and beside it the `woven` text; `UPDATE_FIXTURES=1` writes the latter anew. */
+/** Each directory has an `input` and its `woven` text. `UPDATE_FIXTURES=1` rewrites the woven texts. */
 const FIXTURES = path.join(__dirname, "../../fixtures/weave");
 const REPOSITORY = path.join(__dirname, "../../..");
 
@@ -31,20 +31,20 @@ for (const fixture of fixtures) {
   const expectedName = fileName.replace(/input(?=\.\w+$)/, "woven");
   if (process.env["UPDATE_FIXTURES"] === "1") writeFileSync(expectedName, woven.code);
 
-  test(`${name}: the woven text is the committed one`, (t) => {
+  test(`${name}: the weave produces the committed text`, (t) => {
     t.deepEqual(woven.diagnostics, []);
     t.true(woven.sites.length > 0);
     t.is(woven.code, readFileSync(expectedName, "utf8"));
   });
 
-  test(`${name}: no line moves, and nothing of a line is lost`, (t) => {
+  test(`${name}: the weave moves no line and removes nothing from a line`, (t) => {
     const before = linesOf(text);
     const after = linesOf(woven.code);
     t.is(after.length, before.length);
     before.forEach((line, index) => t.true(isSubsequence(line, after[index] ?? ""), line));
   });
 
-  test(`${name}: without what was inserted it is the original`, (t) => {
+  test(`${name}: the woven text without its insertions is the original`, (t) => {
     t.is(wovenOffsets(fixture).length, text.length);
   });
 
@@ -112,7 +112,7 @@ for (const fixture of fixtures) {
   });
 }
 
-test("each fixture compiles as well after the weave as before", (t) => {
+test("each fixture has no type errors before the weave and after it", (t) => {
   const compiled = fixtures.filter(({ fileName }) => !fileName.endsWith(".cjs"));
   t.deepEqual(
     typeErrors(compiled, ({ text }) => text),
@@ -126,12 +126,12 @@ test("each fixture compiles as well after the weave as before", (t) => {
   );
 });
 
-test("a file without a tag is left alone, whatever it says", (t) => {
+test("a file without a tag is not woven, even if a string in it contains one", (t) => {
   t.is(weave("a.ts", "export const a = 1;", { ts, module: "esm" }), undefined);
   t.is(weave("a.ts", "export const a = '@redisLock businessFlag=x';", { ts, module: "esm" }), undefined);
 });
 
-test("a file that is parsed already is not parsed again", (t) => {
+test("a file that is already parsed is woven into the same code", (t) => {
   const text = "/** @redisLock businessFlag=pay */\nexport async function pay() {}";
   const sourceFile = ts.createSourceFile("a.ts", text, ts.ScriptTarget.ES2022, true);
   const woven = weave("a.ts", text, { ts, module: "esm", sourceFile });
@@ -142,24 +142,24 @@ for (const [title, source] of Object.entries({
   "another object's `open`": `import * as lockweave from "lockweave/runtime"; import { door } from "./door.js";
 /** @redisLock businessFlag=pay */
 export async function pay() { const lock = door.open({ site: "pay" }); while (!(await door.acquire(lock))) await door.retryCheck(lock); try { return 1; } catch (error) { throw error; } finally { await door.release(lock); } }`,
-  "a lock that is not given back": `import * as lockweave from "lockweave/runtime";
+  "a lock that is not released": `import * as lockweave from "lockweave/runtime";
 /** @redisLock businessFlag=pay */
 export async function pay() { const lock = lockweave.open({ site: "pay", businessFlag: "pay" }); while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock); try { return 1; } finally { } }`,
-  "a lock that is never taken": `import * as lockweave from "lockweave/runtime";
+  "a lock that is never acquired": `import * as lockweave from "lockweave/runtime";
 /** @redisLock businessFlag=pay */
 export async function pay() { const p = lockweave.open({ site: "pay" }); while (p.isOpen) await p.step(); try { return 1; } finally { await lockweave.release(p); } }`,
-  "code behind the lock": `import * as lockweave from "lockweave/runtime";
+  "code after the lock": `import * as lockweave from "lockweave/runtime";
 /** @redisLock businessFlag=pay */
 export async function pay() { const lock = lockweave.open({ site: "pay" }); while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock); try { } finally { await lockweave.release(lock); } work(); }`,
 })) {
-  test(`${title} is not taken for a lock of ours: the function is woven`, (t) => {
+  test(`a function that already has ${title} does not count as locked, and is woven`, (t) => {
     const woven = weave("a.ts", source, { ts, module: "esm" });
     t.is(woven?.sites.length, 1);
     t.deepEqual(woven?.diagnostics, []);
   });
 }
 
-test("the import of the runtime is mapped to its own place, not to a column of the first line", (t) => {
+test("each column of the inserted import of the runtime leads to the start of the file", (t) => {
   const before = 'import { work } from "./work.js";\n';
   const text = `${before}// A comment, ${"so ".repeat(40)}that offsets are no columns.\n/** @redisLock businessFlag=pay */\nexport async function pay() { return work(); }\n`;
   const woven = weave("a.ts", text, { ts, module: "esm" });
@@ -170,7 +170,7 @@ test("the import of the runtime is mapped to its own place, not to a column of t
   }
 });
 
-test("all of the call that asks for a store leads to the tag that names it first", (t) => {
+test("each character of the call that requires a store leads to the first tag that names it", (t) => {
   const tag = "@redisLock businessFlag=pay store=payments";
   const text = `/** Pays.\n * ${tag} */\nexport async function pay() {}\n`;
   const { code = "", positions } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
@@ -182,7 +182,7 @@ test("all of the call that asks for a store leads to the tag that names it first
   }
 });
 
-test("all of the `return` that an arrow function's value gets leads to the value", (t) => {
+test("each part of the `return` that is inserted before an arrow function's value leads to the value", (t) => {
   const text = "/** @redisLock businessFlag=pay */\nexport const pay = async () => work();\n";
   const { code = "", positions } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
   const start = code.indexOf("return ");
@@ -192,14 +192,14 @@ test("all of the `return` that an arrow function's value gets leads to the value
   }
 });
 
-test("in JavaScript, the `return` that a value gets stands before all of its doc comments", (t) => {
+test("the `return` that is inserted before a JavaScript value goes before all of its doc comments", (t) => {
   const value = "/** Pays. */ /** @type {X} */ (work())";
   const text = `/** @redisLock businessFlag=pay */\nexport const pay = async () => ${value};\n`;
   const { code = "" } = weave("a.js", text, { ts, module: "esm" }) ?? {};
   t.true(code.includes(`return (await ${value});`), code);
 });
 
-test("a place is the tag's from its first word to the end of its comment", (t) => {
+test("an offset belongs to a tag from the tag's first word to the end of its comment", (t) => {
   const text = "/** Pays.\n * @redisLock businessFlag=pay */\nexport async function pay() {}\n";
   const { sites = [] } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
   const [start, end] = [text.indexOf("@"), text.indexOf("*/")];
@@ -207,7 +207,7 @@ test("a place is the tag's from its first word to the end of its comment", (t) =
   t.deepEqual(places, [false, true, true, false]);
 });
 
-test("the sites are named, and stand where their tags stand", (t) => {
+test("each site has the name of its function and the place of its tag", (t) => {
   const fixture = fixtures.find(({ name }) => name === "functions");
   const sites = fixture?.woven.sites ?? [];
   t.deepEqual(
@@ -217,7 +217,7 @@ test("the sites are named, and stand where their tags stand", (t) => {
   for (const { start, end } of sites) t.is(fixture?.text.slice(start, end), "@redisLock");
 });
 
-test("a function that is the default of a variable has the variable's name", (t) => {
+test("a function that is the default of a variable has the name of the variable", (t) => {
   const source = "export const { pay = /** @redisLock businessFlag=f */ async () => 1, ...rest } = given;";
   const { sites = [] } = weave("a.ts", source, { ts, module: "esm" }) ?? {};
   t.deepEqual(
@@ -226,7 +226,7 @@ test("a function that is the default of a variable has the variable's name", (t)
   );
 });
 
-test("line breaks of every kind stay where they are, and none comes in with a name", (t) => {
+test("line breaks of every kind keep their places, and a function's name adds none", (t) => {
   for (const lineBreak of ["\r\n", "\r", "\u2028", "\u2029"]) {
     const lines = [
       "export class Orders {",
@@ -261,7 +261,7 @@ test("a byte order mark stays the first character", (t) => {
   }
 });
 
-test("text with syntax errors is no reason to throw", (t) => {
+test("the weave does not throw if the text has syntax errors", (t) => {
   const source = fixtures.map(({ text }) => text).join("\n");
   const tag = source.indexOf("@redisLock");
   for (let end = tag; end < Math.min(source.length, 6_000); end += 7) {
@@ -281,7 +281,7 @@ function isSubsequence(part: string, whole: string): boolean {
   return found === part.length;
 }
 
-/** For each offset of the text on disk, the one in the woven text: where the positions lead back to it. */
+/** For each offset of the text on disk, the offset in the woven text that leads back to it. */
 function wovenOffsets({ text, woven: { code, positions } }: Fixture): number[] {
   const offsets: number[] = [];
   for (let start = 0; start < code.length; start += 1) {
@@ -314,7 +314,7 @@ function entryOf(
   return "originalLine" in entry ? entry : { originalLine: -1, originalColumn: -1 };
 }
 
-/** The arguments of the woven `open` calls, behind the options. */
+/** The arguments of the woven `open` calls after the options. */
 function keyArgumentsOf(file: ts.SourceFile): ts.Expression[] {
   const found: ts.Expression[] = [];
   const visit = (node: ts.Node): void => {
@@ -327,7 +327,7 @@ function keyArgumentsOf(file: ts.SourceFile): ts.Expression[] {
   return found;
 }
 
-/** What of a key was written in the tag: the whole of it, or its parts where code of ours holds them together. */
+/** The parts of a woven key that come from the tag: the whole key, or its parts if woven code is between them. */
 function wordsOfKey(file: ts.SourceFile, key: ts.Node): { start: number; end: number }[] {
   const whole = { start: key.getStart(file), end: key.end };
   if (ts.isCallExpression(key) && key.expression.getText(file).endsWith(".jsonField")) {
@@ -346,7 +346,7 @@ function wordsOfKey(file: ts.SourceFile, key: ts.Node): { start: number; end: nu
   return [whole];
 }
 
-/** Without blanks and the margins of a comment. */
+/** Removes white space and the margins of a comment. */
 function joined(words: string): string {
   return words.replaceAll(/\n\s*\*/g, "").replaceAll(/\s+/g, "");
 }
@@ -393,7 +393,7 @@ function typeErrors(compiled: readonly Fixture[], textOf: (fixture: Fixture) => 
   });
 }
 
-test("a function behind any assertion about its type is locked", (t) => {
+test("a function inside any type assertion is locked", (t) => {
   for (const value of [
     "<Pay>(FN)",
     "(FN)!",

@@ -4,13 +4,13 @@ import * as runtime from "../../../runtime";
 import { weave } from "../../../transformer/weave/weave";
 import { observed } from "../../support/observed-store";
 
-/** What happened, in its order: `acquire` and `release` by the store, the rest by the bodies. */
+/** The events in their order. The store adds `acquire` and `release`, and the bodies add the others. */
 export const events: string[] = [];
 
 /** The keys that are held. */
 export const held = new Set<string>();
 
-/** The real runtime on a memory store that takes notes. */
+/** Configures the real runtime with a memory store that records events. */
 export function configureObserved(): void {
   const store = observed(runtime.memoryStore(), {
     onTaken: (key) => {
@@ -26,9 +26,9 @@ export function configureObserved(): void {
 }
 
 /**
- * Weaves, compiles and runs a module, in which `world` is imported from "world".
+ * Weaves, compiles, and runs a module. It imports `world` from "world".
  *
- * @param lower what another compiler makes of the woven code
+ * @param lower compiles the woven code with another compiler
  */
 export function runWoven(
   source: string,
