@@ -308,7 +308,7 @@ const ADDRESS_OPTIONS: ReadonlySet<string> = new Set([
   "tls",
 ]);
 const ADDRESS_HINT =
-  ' Where the server is stands in `redis`: { redis: "redis://user:password@host:6379/0" }, or { redis: new Redis({ host, port }) } of ioredis.';
+  ' The address of the server goes in `redis`: { redis: "redis://user:password@host:6379/0" }, or { redis: new Redis({ host, port }) } of ioredis.';
 
 /** @throws {LockOptionError} if the settings need replicas, and the store does not support them */
 function checkReplicas(settings: Settings, { confirmsReplicas = false }: Store): Settings {

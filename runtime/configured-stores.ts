@@ -68,7 +68,7 @@ export function openStores<Made>(places: Places, use: (stores: ReadonlyMap<strin
 function assertName(name: string): void {
   if (name === DEFAULT_STORE) {
     throw new LockOptionError(
-      `The store \`${DEFAULT_STORE}\` is that of \`redis\` or \`store\`: it cannot be among \`stores\``,
+      `\`stores\` cannot contain \`${DEFAULT_STORE}\`, because that is the name of the store in \`redis\` or \`store\``,
     );
   }
   if (STORE_NAME.test(name)) return;
@@ -84,7 +84,7 @@ function openDefault(places: Places, ours: Store[]): Store {
     // Typically an environment variable that is not set.
     const neither = named === undefined ? "neither" : `neither (\`${named}\` is undefined)`;
     const got = redis === undefined ? neither : "both";
-    const why = stores === undefined || got === "both" ? "" : ": it is for the locks that name no store";
+    const why = stores === undefined || got === "both" ? "" : ", for locks that name no store";
     throw new LockOptionError(
       `Expected configure() to be given either \`redis\` or \`store\`, got ${got}${why}`,
     );

@@ -64,14 +64,14 @@ function isForeign({ storeValue, leftMs = 0 }: InspectedHolder): boolean {
 
 function notOurs(key: string, store: string, value: string): LockOptionError {
   return new LockOptionError(
-    `${placeOf({ key, store })} holds ${formatValue(value)}, which Lockweave did not write or which never expires, so it cannot be revoked. Fix: forceRelease(key, { now: true }) deletes it, though whoever wrote it may still be at work`,
+    `${placeOf({ key, store })} holds ${formatValue(value)}, which Lockweave did not write or which never expires, so Lockweave cannot revoke it. Fix: forceRelease(key, { now: true }) deletes it, but its writer may still be running`,
   );
 }
 
 /** The store compares bytes. Bytes that are not UTF-8 text are changed on the way to this process. */
 function notText(key: string, store: string): LockOptionError {
   return new LockOptionError(
-    `${placeOf({ key, store })} holds bytes that are no UTF-8 text, which another program wrote, so they cannot be compared. Fix: delete the key with redis-cli, as in \`redis-cli UNLINK ${key}\``,
+    `${placeOf({ key, store })} holds bytes that are not UTF-8 text. Another program wrote them, so Lockweave cannot compare them. Fix: delete the key with redis-cli, as in \`redis-cli UNLINK ${key}\``,
   );
 }
 
@@ -79,7 +79,7 @@ function notText(key: string, store: string): LockOptionError {
 async function revoke(of: Locker, key: string, requestId: string): Promise<string | undefined> {
   const { store, queues, name } = of;
   if (store.revoke === undefined) {
-    const message = `The store \`${name}\` cannot revoke a lock: forceRelease(key, { now: true }) frees it, though its body may still be at work`;
+    const message = `The store \`${name}\` cannot revoke a lock. Fix: forceRelease(key, { now: true }) frees the key, but its body may still be running`;
     throw new LockOptionError(message);
   }
   const isRevoked = await askStore(

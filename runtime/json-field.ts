@@ -37,7 +37,7 @@ export function jsonField(value: unknown, path: string, site?: string): KeyValue
 
 /** Describes JSON without its values, which may be secret. */
 function describe(json: unknown): string {
-  if (json === undefined) return "is nothing that JSON can express";
+  if (json === undefined) return "is a value that JSON cannot express";
   if (json === null) return "is null";
   if (typeof json !== "object") return `is a ${typeof json}`;
   if (Array.isArray(json)) return `is an array of ${json.length}`;

@@ -41,8 +41,8 @@ const OWN_OPTIONS = ["signal", "when"] satisfies (keyof WithLockOptions)[];
 /**
  * Runs `body` under the lock, and releases the lock when the body ends or throws.
  *
- * @param key the full key; `lockKey(businessFlag, ...parts)` and wholeKey`...` make the keys of tags. Of several keys, all are acquired or
- *   none
+ * @param key the full key; `lockKey(businessFlag, ...parts)` and wholeKey`...` make the keys of tags. With several keys, either
+ *   all are acquired or none
  * @returns what `body` returns, or `undefined` if `onFailure` is `"skip"` and the lock was not acquired
  * @throws {LockWaitTimeoutError} if another caller held the lock for the whole wait budget
  * @throws {LockUnreachableError} if the store did not reply
@@ -76,7 +76,7 @@ export async function withLock<T>(
   if (typeof body !== "function") {
     throw new LockOptionError(
       typeof options === "function"
-        ? "Expected withLock(key, options, body) to be given options before the function: withLock(key, {}, body)"
+        ? "Expected withLock(key, options, body), got no options before the function. Fix: withLock(key, {}, body)"
         : `Expected withLock(key, options, body) to be given a function, got ${formatValue(body)}`,
     );
   }

@@ -730,7 +730,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   private wasLost({ because }: Loss): string {
-    return `${nameOf(this)}: the lock was lost before its work was done (${because}); somebody else may have worked at the same time`;
+    return `${nameOf(this)}: the lock was lost before the body ended (${because}); another body may have run at the same time`;
   }
 }
 

@@ -321,7 +321,7 @@ export class MultiLock implements AsyncDisposable {
   }
 
   #notHeld(): LockLostError {
-    return new LockLostError(`${this.key} are not held: they were released`);
+    return new LockLostError(`${this.key} are not held, because they were released`);
   }
 
   // ---- release ----------------------------------------------------------------------------------------

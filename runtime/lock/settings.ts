@@ -189,7 +189,7 @@ export function areInherited(): boolean {
 /** Attributes of tags that make the key. `withLock()` gets the key as an argument instead. */
 const KEY_ATTRIBUTES: ReadonlySet<string> = new Set(["businessFlag", "keyName", "key", "each"]);
 const FIX_OF_KEYS =
-  ' By hand a lock is named by its key, or a list of keys, before the options: withLock(lockKey("payOrder", orderNo), options, body).';
+  ' withLock() takes the key, or a list of keys, before the options: withLock(lockKey("payOrder", orderNo), options, body).';
 
 /**
  * Returns the error for an unknown option.

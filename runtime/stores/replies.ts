@@ -152,7 +152,7 @@ function notReleased(fields: Fields): NotReleased {
 
 function holderIn({ holder }: Fields): string | undefined {
   if (holder === undefined || typeof holder === "string") return holder;
-  throw invalid("`holder`", holder, "text, or undefined where nobody holds the key");
+  throw invalid("`holder`", holder, "text, or undefined if nobody holds the key");
 }
 
 function isTime(value: unknown): value is number {

@@ -86,7 +86,7 @@ export function isHeldBy(requestId: string, value: string | undefined): boolean 
 /** Returns the warning of a store about callers that share a key with different numbers of permits. */
 export function permitsDiffer(one: number, other: number): string {
   const [fewer, more] = [Math.min(one, other), Math.max(one, other)].map(attributeOf);
-  return `some share a lock with ${fewer} and others with ${more}: the smaller number counts while both are there. Where no deploy is under way, make them the same.`;
+  return `callers use ${fewer} and ${more} for one lock. The smaller number applies. Fix: use the same number everywhere. During a deployment that changes it, this is expected.`;
 }
 
 function attributeOf(permits: number): string {

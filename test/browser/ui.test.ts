@@ -97,7 +97,7 @@ inBrowser("the page shows locks as they change, and removes the token from its a
   await page.getByText("1 held, 1 waiting, of 1 lock").waitFor();
   await page.reload();
   await row.waitFor();
-  await page.getByLabel("Show locks whose name contains").fill("nothing");
+  await page.getByLabel("Show locks whose key contains").fill("nothing");
   await row.waitFor({ state: "detached" });
   t.deepEqual(errors, []);
 });
@@ -191,7 +191,7 @@ inBrowser("a page of another origin can neither read nor free locks, even with t
 inBrowser("the page asks for the whole address without a token, and says when `ui` has ended", async (t) => {
   const url = await addressOf();
   const { page } = await open(url.replace(/#.*/, ""));
-  await page.getByText("Open the address that `lockweave ui` has written.").waitFor();
+  await page.getByText("Open the address that `lockweave ui` printed.").waitFor();
   await page.goto(url);
   await page.getByText("No locks are held or waited for.").waitFor();
   await programs.end();

@@ -78,10 +78,13 @@ test("the command line suggests a name for an unknown command or option, and rep
   t.is(complaint("list", "-p", "a", "-p", "b"), "`--project` is given twice.");
   t.is(complaint("build", "--typescript"), "Expected a package or a path after `--typescript`.");
   t.is(complaint("build", "--typescript", "a", "--typescript", "b"), "`--typescript` is given twice.");
-  t.is(complaint("check", "-w", "--json"), "`--watch` looks at the tags alone, and takes no `--json`.");
+  t.is(
+    complaint("check", "-w", "--json"),
+    "`--watch` checks only the tags, so it cannot be combined with `--json`.",
+  );
   t.is(
     complaint("check", "-w", "--output", "a"),
-    "`--watch` looks at the tags alone, and takes no `--output`.",
+    "`--watch` checks only the tags, so it cannot be combined with `--output`.",
   );
   t.is(
     complaint(),

@@ -76,7 +76,7 @@ async function unconfigured(files: Files): Promise<Project> {
 }
 
 const SOURCES_READ = (count: number): string =>
-  `There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, but for node_modules, dist, build, out and coverage.\n`;
+  `There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, except for node_modules, dist, build, out, and coverage.\n`;
 
 inMatrixSerially(
   "check without a tsconfig.json checks tags and their types, and prints how many sources it read",
@@ -591,9 +591,9 @@ export async function send(): Promise<string> { return ""; }
     const [first, second = "", cure = "", third, curedType = ""] = ofTypes;
     t.is(first, "src/a.ts:1:49: TS2339: Property 'size' does not exist on type 'string'.");
     t.regex(second, /^src\/a\.ts:3:42: TS2345: .* parameter of type 'KeyValue'\.$/);
-    t.regex(cure, /^ {2}A key is a text, .*`keyName=order\.id`/);
+    t.regex(cure, /^ {2}A key is a string, .*`keyName=order\.id`/);
     t.is(third, "src/a.ts:5:34: TS2322: Type 'undefined' is not assignable to type 'string'.");
-    t.regex(curedType, /^ {2}Where somebody else .* return `Promise<string \| undefined>`/);
+    t.regex(curedType, /^ {2}If the lock is busy, .* return type `Promise<string \| undefined>`/);
   });
 }
 

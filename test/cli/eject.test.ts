@@ -129,7 +129,7 @@ outsideMatrix(
     t.deepEqual([code, stderr], [0, ""]);
     t.true(
       stdout.startsWith(
-        "src/main.ts\nsrc/service.ts\nWrote the locks of all 3 tags. They need `lockweave` when they run, and no transformer any more:\n",
+        "src/main.ts\nsrc/service.ts\nWrote the locks of all 3 tags. At run time they need `lockweave`, but no transformer. Next:\n",
       ),
       stdout,
     );
@@ -147,7 +147,7 @@ outsideMatrix("a second eject finds no tags, and a later weave keeps the ejected
   t.is((await lockweave(project, "eject", "--yes")).code, 0);
   const { code, stderr } = await lockweave(project, "eject", "--yes");
   t.is(code, 2);
-  t.regex(stderr, /This project has no tags, so there is nothing to write out\./);
+  t.regex(stderr, /This project has no tags, so there is nothing to eject\./);
   t.deepEqual(await project.tspc(), { code: 0, stdout: "", stderr: "" });
   t.true((await output(project)).includes("LOCK_payOrder_1"));
 });
@@ -156,7 +156,11 @@ outsideMatrix("eject changes nothing without --yes, and exits with 3", async (t)
   const project = await makeProject(FILES);
   const { code, stdout } = await lockweave(project, "eject");
   t.is(code, 3);
-  t.true(stdout.endsWith("Nothing was changed. `npx lockweave eject --yes` changes it.\n"));
+  t.true(
+    stdout.endsWith(
+      "Nothing was changed. To apply the changes without a question, run `npx lockweave eject --yes`.\n",
+    ),
+  );
   t.is(await project.read("src/service.ts"), SERVICE);
 });
 
@@ -173,7 +177,7 @@ inMatrix("eject changes nothing if a tag is wrong or the result would not compil
   t.is(code, 1);
   t.regex(
     stderr,
-    /^src\/service\.ts:\d+:\d+: TS2339: .*\nWritten out, this would not compile: nothing was changed\.\n$/,
+    /^src\/service\.ts:\d+:\d+: TS2339: .*\nThe result would not compile, so nothing was changed\.\n$/,
   );
   t.is(await untyped.read("src/service.ts"), text);
 });
@@ -196,7 +200,7 @@ inMatrix("eject reports which TypeScript it needs if the project has TypeScript 
   await linkTypeScript7(project);
   const { code, stderr } = await lockweave(project, "eject", "--yes");
   t.is(code, 2);
-  t.regex(stderr, /To write locks out takes TypeScript 5\.9 or 6/);
+  t.regex(stderr, /`eject` needs TypeScript 5\.9 or 6/);
 });
 
 outsideMatrix("diff shows a function as written and as woven, side by side", async (t) => {
@@ -238,5 +242,8 @@ inMatrix("diff without a name shows all tagged functions, and a wrong name gets 
   );
   const { code, stderr } = await lockweave(project, "diff", "OrderService.clos");
   t.is(code, 2);
-  t.regex(stderr, /No tagged function is called `OrderService\.clos`\. Did you mean `OrderService\.close`\?/);
+  t.regex(
+    stderr,
+    /No tagged function has the name `OrderService\.clos`\. Did you mean `OrderService\.close`\?/,
+  );
 });

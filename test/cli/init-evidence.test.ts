@@ -163,10 +163,10 @@ for (const [host, evidence, manifest, files] of [
   ["esbuild", "esbuild.config.js", {}, { "esbuild.config.js": 'require("esbuild");' }],
   ["Bun", "build.ts", {}, { "build.ts": "Bun.build({});" }],
   ["Bun", "b.ts", { scripts: { build: "bun run ./b.ts" } }, { "b.ts": "Bun.build({});" }],
-  ["tspc", "nothing else is seen to compile", {}, { "build.ts": "make({});", "esbuild.js": "" }],
+  ["tspc", "no other compiler was found", {}, { "build.ts": "make({});", "esbuild.js": "" }],
   [
     "tspc",
-    "nothing else is seen to compile",
+    "no other compiler was found",
     { scripts: { types: "tsc" } },
     { "tsconfig.json": '{ "compilerOptions": { "noEmit": true } }' },
   ],
@@ -183,7 +183,7 @@ for (const [host, evidence, manifest, files] of [
 }
 
 test("init falls back to the project's TypeScript, and to Node if there is none", async (t) => {
-  const nothing = "nothing else is seen to compile";
+  const nothing = "no other compiler was found";
   const withTypeScript = (typescript: string): Promise<Project> =>
     projectOf({ devDependencies: { typescript } }, {}, ["node_modules/typescript"]);
   t.deepEqual(foundIn(await withTypeScript("7.0.2")), [["TypeScript 7", nothing]]);
@@ -416,6 +416,6 @@ test("init asks the user for a configuration if Rollup has none", async (t) => {
   const { draft } = planFor(await projectOf({ scripts: { build: "rollup -c" } }));
   t.deepEqual(
     draft.byHand.map(({ why }) => why),
-    ["Rollup has no configuration here: give it one with"],
+    ["Rollup has no configuration here. Create one with"],
   );
 });

@@ -137,7 +137,7 @@ test("init in a workspace root where nothing compiles tells the user to run it i
   await rm(project.path("tsconfig.json"));
   t.throws(() => planFor(new Project(project.dir)), {
     instanceOf: UsageError,
-    message: /^This is the root of a workspace, and nothing is seen to compile here\. Fix: run /,
+    message: /^This is the root of a workspace, and no compiler was found here\. Fix: run /,
   });
   const plan = await planned({ scripts: { build: "tsc -b" }, workspaces: ["apps/*"] });
   t.deepEqual(plan.hosts, ["tspc"]);

@@ -107,7 +107,7 @@ const NEXT: readonly (readonly [script: string, command: string, woven?: RegExp]
 
 test("init prints the next command for each host, and where to see the woven code", async (t) => {
   const compilerOptions = { rootDir: ".", outDir: "out" };
-  for (const [script, command, woven = /nothing is written$/] of NEXT) {
+  for (const [script, command, woven = /no file is written$/] of NEXT) {
     const [tool = ""] = script.split(" ");
     const project = await makeProject({
       "package.json": JSON.stringify({
@@ -159,7 +159,7 @@ test("init says what a server needs if Vite builds for browsers", async (t) => {
     const { draft, found, lock } = planFor(model);
     const about = found.find(([{ name }]) => name === "Vite")?.[0].next(model, draft, lock.file).about ?? "";
     const said = about.includes(
-      ", but for browsers, where no Redis client runs: for a server, add `build: { ssr",
+      ", but for browsers, where no Redis client runs. For a server, add `build: { ssr",
     );
     t.is(said, isForBrowsers, `${build} ${config}: ${about}`);
   }
@@ -358,7 +358,7 @@ test("init reports a TypeScript that is too old", async (t) => {
   t.deepEqual(draft.byHand, [
     {
       file: "package.json",
-      why: "Lockweave works with TypeScript 5.9 and later, and here is ~5.8.2:",
+      why: "Lockweave needs TypeScript 5.9 or later, but this project has ~5.8.2:",
       lines: ["npm install --save-dev typescript@6"],
     },
   ]);
@@ -392,7 +392,7 @@ test("init replaces tsc with `lockweave build` if it knows the options, and repo
   });
   const [left, ...rest] = draft.byHand;
   t.deepEqual(rest, []);
-  t.is(left?.why, "In the scripts `old`, `hidden`, `lockweave build` has to take the place of");
+  t.is(left?.why, "In the scripts `old`, `hidden`, `lockweave build` has to replace");
 });
 
 test("init sets up Vitest if package.json depends on it and no script runs it", async (t) => {
@@ -430,7 +430,10 @@ test.serial("init prints the packages to install before the user agrees", async 
     process.stdout.write = write;
   }
   t.regex(printed.join(""), /\nTo change\n[^]*\n {2}yarn add ioredis\n {2}yarn add --dev ts-patch@3\n/);
-  t.is(printed.at(-1), "Nothing was changed. `npx lockweave init --yes` changes it.\n");
+  t.is(
+    printed.at(-1),
+    "Nothing was changed. To apply the changes without a question, run `npx lockweave init --yes`.\n",
+  );
 });
 
 test("init adds the plugin to an esbuild call that takes plugins", async (t) => {
@@ -450,10 +453,7 @@ test("init adds the plugin to an esbuild call that takes plugins", async (t) => 
   );
   t.false(draft.changes.has("build.mjs"));
   const [{ file, why } = { file: "", why: "" }] = draft.byHand;
-  t.deepEqual(
-    [file, why],
-    ["build.mjs", "`buildSync` takes no plugins. Let `await build` take its place, with"],
-  );
+  t.deepEqual([file, why], ["build.mjs", "`buildSync` takes no plugins. Replace it by `await build`, with"]);
 });
 
 test("init requires the plugin in a CommonJS configuration, below the comments about the file", async (t) => {
@@ -733,9 +733,9 @@ test("init leaves a Next.js configuration with rules for either bundler to the u
 
 test("init reports a package.json that is missing or is not JSON", async (t) => {
   const project = await makeProject({ "package.json": "{" });
-  t.throws(() => new Project(project.dir), { message: "The package.json here is no JSON." });
+  t.throws(() => new Project(project.dir), { message: "The package.json here is not valid JSON." });
   await rm(project.path("package.json"));
   t.throws(() => new Project(project.dir), {
-    message: "There is no package.json here: go to the project's directory.",
+    message: "There is no package.json here. Fix: run this in the directory of the project.",
   });
 });

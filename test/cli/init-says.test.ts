@@ -44,7 +44,7 @@ Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async
 \`npx lockweave list\` shows every lock; \`npx lockweave check\` proves them.
 Both need TypeScript: \`npm install --save-dev typescript@6\`.
 `;
-const RUNS = "runs it with its locks, woven as it is loaded; nothing is written";
+const RUNS = "runs it with its locks, which are woven at load time; no file is written";
 
 inMatrix(
   "init prints what it found, what it changes, and the next command, and runs the first lock",
@@ -92,7 +92,7 @@ inMatrix("init prints the next commands in columns", async (t) => {
   );
   const { text } = await runInit(project, true);
   const node = "node --import lockweave/register first-lock.mjs";
-  const tests = "runs the tests with their locks; nothing is written";
+  const tests = "runs the tests with their locks; no file is written";
   t.true(
     text.endsWith(
       NEXT(`  ${node}  ${RUNS}\n  ${"npx ava".padEnd(node.length)}  ${tests}\n`, "first-lock.mjs"),
@@ -106,7 +106,12 @@ inMatrix("init changes nothing without --yes, and exits with 3", async (t) => {
   const before = await project.read("package.json");
   const { code, text } = await runInit(project, false);
   t.is(code, 3);
-  t.true(text.endsWith("\n\nNothing was changed. `npx lockweave init --yes` changes it.\n"), text);
+  t.true(
+    text.endsWith(
+      "\n\nNothing was changed. To apply the changes without a question, run `npx lockweave init --yes`.\n",
+    ),
+    text,
+  );
   t.is(await project.read("package.json"), before);
 });
 
@@ -149,11 +154,11 @@ inMatrix(
     t.true(
       text.includes(`
 Left to you
-  vite.config.ts: It is written in a way that is not understood here. Write into it
+  vite.config.ts: Lockweave does not understand this file. Add to it
     import lockweave from "lockweave/vite";
     plugins: [lockweave(), /* before the others */],
 
-When you have done what is left to you, run \`npx lockweave init\` again: it shows your first lock.
+After you have made the changes above, run \`npx lockweave init\` again. It then shows your first lock.
 `),
       text,
     );
@@ -170,7 +175,7 @@ inMatrix(
     const { code, text } = await runInit(project, true);
     t.is(code, 1);
     t.true(
-      text.includes("A1 is paid under LOCK_firstLock_A1\nThe rest is left to you: see above.\n\nNext\n"),
+      text.includes("A1 is paid under LOCK_firstLock_A1\nThe other changes above are left to you.\n\nNext\n"),
       text,
     );
   },
@@ -202,9 +207,9 @@ inMatrix(
 inMatrix("the check command that init prints depends on what writes the output", async (t) => {
   const proofs: readonly (readonly [script: string, noEmit: boolean, proof: string])[] = [
     ["tsc", false, "`npx lockweave check` proves them."],
-    ["vite build", true, "`npx lockweave check --output` with what was built proves them."],
-    ["tsx src/main.ts", true, "`npx lockweave check --watch` says what is wrong with a tag."],
-    ["vitest", true, "`npx lockweave check --watch` says what is wrong with a tag."],
+    ["vite build", true, "`npx lockweave check --output` with the build's output verifies them."],
+    ["tsx src/main.ts", true, "`npx lockweave check --watch` reports wrong tags."],
+    ["vitest", true, "`npx lockweave check --watch` reports wrong tags."],
     ["tsx src/main.ts && tsc", false, "`npx lockweave check` proves them."],
   ];
   for (const [script, noEmit, proof] of proofs) {
@@ -336,11 +341,11 @@ inMatrix("init leaves the update of an old TypeScript to the user, and shows no 
   t.is(code, 1);
   t.true(
     text.includes(
-      "  package.json: Lockweave works with TypeScript 5.9 and later, and here is 5.8.3:\n    npm install --save-dev typescript@6\n",
+      "  package.json: Lockweave needs TypeScript 5.9 or later, but this project has 5.8.3:\n    npm install --save-dev typescript@6\n",
     ),
     text,
   );
-  t.true(text.includes("\nWhen you have done what is left to you,"), text);
+  t.true(text.includes("\nAfter you have made the changes above,"), text);
 });
 
 test.serial(

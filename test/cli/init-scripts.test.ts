@@ -144,7 +144,7 @@ for (const [what, script] of [
 ] as const) {
   test(`a script with ${what} is no evidence of a host, and init replaces nothing in it but tsc`, async (t) => {
     const { found, scripts } = await scripted({ it: script });
-    t.deepEqual(found, [["tspc", "nothing else is seen to compile"]]);
+    t.deepEqual(found, [["tspc", "no other compiler was found"]]);
     t.is(scripts["it"], script.replaceAll(/(?<![\w-])tsc(?= )/g, "tspc"));
   });
 }
@@ -182,10 +182,10 @@ test("init names all scripts that it leaves to the user in one sentence", async 
   const tsc = await scripted({ build: "tsc", a: 'concurrently "tsc"', b: "npm-run-all 'tsc'" });
   t.deepEqual(
     tsc.byHand.map(({ why, lines }) => ({ why, lines })),
-    [{ why: "In the scripts `a`, `b`, `tspc` has to take the place of", lines: ["tsc"] }],
+    [{ why: "In the scripts `a`, `b`, `tspc` has to replace", lines: ["tsc"] }],
   );
   const one = await scripted({ build: "tsc", a: 'concurrently "tsc"' });
-  t.is(one.byHand[0]?.why, "In the script `a`, `tspc` has to take the place of");
+  t.is(one.byHand[0]?.why, "In the script `a`, `tspc` has to replace");
 });
 
 // ---- ts-node that checks types --------------------------------------------------------------------------
@@ -229,7 +229,7 @@ for (const [what, before, after] of [
         ? [
             {
               file: "tsconfig.json",
-              why: "It is written in a way that is not understood here. Write into it",
+              why: "Lockweave does not understand this file. Add to it",
               lines: ['"ts-node": { "compiler": "ts-patch/compiler" }'],
             },
           ]
@@ -258,7 +258,7 @@ for (const [what, manifest, config, registered] of [
     t.deepEqual(
       found.map(([{ name }, evidence]) => [name, evidence]),
       [
-        ["tspc", "nothing else is seen to compile"],
+        ["tspc", "no other compiler was found"],
         ["ava", "`ava` in package.json"],
       ],
     );
@@ -300,9 +300,7 @@ for (const [what, manifest, files, file, line] of [
 ] as const) {
   test(`init leaves ava to the user if it ${what}`, async (t) => {
     const { byHand } = await scripted({}, { devDependencies: { ava: "7" }, ...manifest }, files);
-    t.deepEqual(byHand, [
-      { file, why: "It is written in a way that is not understood here. Write into it", lines: [line] },
-    ]);
+    t.deepEqual(byHand, [{ file, why: "Lockweave does not understand this file. Add to it", lines: [line] }]);
   });
 }
 
@@ -375,7 +373,7 @@ test("init leaves a package.json that is not an object to the user, with the lin
   t.deepEqual(draft.byHand, [
     {
       file: "package.json",
-      why: "It is written in a way that is not understood here. Write into it",
+      why: "Lockweave does not understand this file. Add to it",
       lines: ['"prepare": "ts-patch install -s"'],
     },
   ]);
@@ -401,7 +399,7 @@ for (const [builder, isReported] of [
         ? [
             {
               file: "nest-cli.json",
-              why: `The builder \`${name}\` takes no TypeScript plugins. Let TypeScript build`,
+              why: `The builder \`${name}\` takes no TypeScript plugins. Use the TypeScript builder instead`,
               lines: ['"compilerOptions": { "builder": "tsc" }'],
             },
           ]
@@ -451,7 +449,7 @@ for (const [what, text] of [
     t.deepEqual(byHand, [
       {
         file: "tsconfig.json",
-        why: "It is written in a way that is not understood here. Write into it",
+        why: "Lockweave does not understand this file. Add to it",
         lines: ['"compilerOptions": {', `  "plugins": [${ENTRY}]`, "}"],
       },
     ]);

@@ -33,7 +33,7 @@ async function drafted(scripts: Files, layout: Layout, tsc?: string, others: Fil
 test("init proposes `lockweave build` if `typescript` is @typescript/typescript6", async (t) => {
   const scripts = { build: "tsc -p .", lint: "tsc --noEmit", old: "tsc6 -p tsconfig.old.json" };
   t.deepEqual(await drafted(scripts, RECOMMENDED, "@typescript/native"), {
-    hosts: ["TypeScript 7: `tsc -p .` in a script, and ts-patch takes no other package as `typescript`"],
+    hosts: ["TypeScript 7: `tsc -p .` in a script, and ts-patch accepts no other package as `typescript`"],
     scripts: {
       build: "lockweave build -p .",
       lint: "tsc --noEmit",

@@ -79,10 +79,7 @@ outsideMatrixSerially(
     t.like(locks[0]?.waiters[0], { host, pid: waiter.pid });
     const { stdout, code } = await lockweave(["top"]);
     t.is(code, 0);
-    t.regex(
-      stdout,
-      /^2 held, 1 waiting, of 2 locks\. \d+ commands in \d+ ms, up to \d+ names looked through\.\n/,
-    );
+    t.regex(stdout, /^2 held, 1 waiting, of 2 locks\. \d+ commands in \d+ ms, up to \d+ keys scanned\.\n/);
     t.regex(stdout, new RegExp(`LOCK_pay_1 +${host}/${holder.pid} +${host}/${waiter.pid}\\n`));
   },
 );
@@ -206,7 +203,7 @@ outsideMatrixSerially(
     await program('await obtain(lockKey("pay", 1));');
     const refused = await lockweave(["release", "LOCK_pay_1"]);
     t.is(refused.code, 3);
-    t.true(refused.stdout.endsWith("Nothing was changed. With `--yes` nobody is asked.\n"));
+    t.true(refused.stdout.endsWith("Nothing was changed. To confirm without a question, use `--yes`.\n"));
     t.regex((await admin.get("LOCK_pay_1")) ?? "", /^[0-9a-f]{32}$/);
     const revoked = await lockweave(["release", "LOCK_pay_1", "--yes"]);
     t.is(revoked.code, 0);

@@ -258,7 +258,7 @@ test.serial("a confirmation changes nothing if another holder has the lock by th
   const { confirmation } = await post<Question>("/release", { key: "LOCK_pay", now: true });
   await hold("LOCK_pay", "b");
   const { said } = await post<{ said: string }>("/confirm", { confirmation });
-  t.is(said, "The lock changed hands in the meantime: nothing was changed.");
+  t.is(said, "The lock has another holder now, so nothing was changed.");
   t.is(await admin.get("LOCK_pay"), "b".repeat(32));
 });
 

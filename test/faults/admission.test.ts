@@ -88,7 +88,8 @@ test("a Redis that has reached maxclients is named in the error and retried", as
     .trim()
     .split("\n").length;
   await admin.call("CONFIG", "SET", "maxclients", clients);
-  const words = /no connection left for this process \(.*max number of clients.*Fix: raise its maxclients/;
+  const words =
+    /reached its limit of client connections \(.*max number of clients.*Fix: raise its maxclients/;
   const hasty = processOver(t, redisStoreAt(full.url));
   // On a busy machine, a call may give up before it knows the reason.
   for (let error: LockError | undefined; !words.test(error?.message ?? "");) {
@@ -106,7 +107,7 @@ test("a Redis that has reached maxclients is named in the error and retried", as
   t.is(await waiting, "in");
 });
 
-const PART = /one node of a Cluster, and has only a part of the keys.*Fix: use `new Cluster/;
+const PART = /one node of a Cluster, and has only some of the keys.*Fix: use `new Cluster/;
 
 async function oneOfCluster(t: ExecutionContext): Promise<RedisServer> {
   const node = await startRedis("--cluster-enabled", "yes");

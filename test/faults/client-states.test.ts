@@ -71,7 +71,7 @@ function clientOf(
 // ---- the connection -------------------------------------------------------------------------------------
 
 test("a database that Redis does not have is reported as a misconfiguration", async (t) => {
-  const words = /no database of this number \(.*DB index is out of range\)/;
+  const words = /no database with this number \(.*DB index is out of range\)/;
   isMisconfigured(t, await refusal(t, redisStoreAt(`${server.url}/99`)), words);
   isMisconfigured(t, await refusal(t, redisStore(clientOf(t, { db: 99 }))), words);
 });
@@ -146,7 +146,7 @@ test("ioredis-mock is rejected by name", (t) => {
 
 // ---- a part of the keys ---------------------------------------------------------------------------------
 
-const PART = /one node of a Cluster, and has only a part of the keys.*Fix: use `new Cluster/;
+const PART = /one node of a Cluster, and has only some of the keys.*Fix: use `new Cluster/;
 
 test("the first MOVED reports the URL or the client of one Cluster node as a misconfiguration", async (t) => {
   const proxy = await startTcpProxy(server.port);

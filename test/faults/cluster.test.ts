@@ -17,7 +17,7 @@ import { until } from "../support/until";
 const ROUNDS = Number(process.env["CLUSTER_ROUNDS"] ?? 1);
 /** For a machine that is busy with other tests. The cluster notices a failed node only after some seconds. */
 const ROUND_WITHIN_MS = 100_000;
-/** A replica gives up a manual fail-over after five seconds. */
+/** A replica gives up a manual failover after five seconds. */
 const ASKED_AGAIN_MS = 6_000;
 
 type Scenario = (cluster: RedisCluster, keys: readonly string[], crowd: Crowd) => Promise<void>;

@@ -9,7 +9,7 @@ import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// After a fail-over in place, the address leads to the new master, and old connections lead to a replica.
+// After a failover in place, the address leads to the new master, and old connections lead to a replica.
 
 const PATIENT = { retryTimes: 1, waitTime: "20s" } as const;
 

@@ -38,7 +38,7 @@ const STATES: Record<string, State> = {
     error: LockUnreachableError,
     words: /could not be asked .*(MASTERDOWN|READONLY)/, // A plain write gets the latter.
   },
-  "Redis has no memory left (OOM)": {
+  "Redis is out of memory (OOM)": {
     begin: (admin) => config(admin, "maxmemory", "1"),
     end: (admin) => config(admin, "maxmemory", "0"),
     error: LockUnreachableError,
@@ -102,7 +102,7 @@ const STATES: Record<string, State> = {
     begin: (admin, key) => admin.rpush(key, "somebody's list"),
     end: (admin, key) => admin.del(key),
     error: LockMisconfiguredError,
-    words: /the key holds other data than a lock \(WRONGTYPE.*\)\. Fix: choose another businessFlag/,
+    words: /the key contains data that is not a lock \(WRONGTYPE.*\)\. Fix: choose another businessFlag/,
   },
 };
 

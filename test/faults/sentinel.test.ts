@@ -13,7 +13,7 @@ import { judge } from "../support/sections";
 import { until } from "../support/until";
 
 // A master and its replica under Sentinel, which promotes the replica. Each lock is on both servers before it counts, so no
-// fail-over loses one.
+// failover loses one.
 
 /** `SENTINEL_ROUNDS=20` plays each scenario 20 times. */
 const ROUNDS = Number(process.env["SENTINEL_ROUNDS"] ?? 1);
@@ -138,7 +138,7 @@ function openProcess(t: ExecutionContext): FleetProcess {
 }
 
 test.serial(
-  "a lock that only the master had is lost at its fail-over, and one with replicas is refused",
+  "a lock that only the master had is lost at its failover, and one with replicas is refused",
   async (t) => {
     t.timeout(300_000);
     const [holder, other] = [openProcess(t), openProcess(t)];

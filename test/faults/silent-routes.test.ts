@@ -9,7 +9,7 @@ import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
-// A firewall or a fail-over drops a route. The open connections stay open but carry no more data. New connections work.
+// A firewall or a failover drops a route. The open connections stay open but carry no more data. New connections work.
 
 const PATIENT = { retryTimes: 1, waitTime: "30s" } as const;
 const NAME = "lockweave-test";
@@ -145,7 +145,7 @@ test("a dead route of the caller's own client logs one warning that names the op
   await process.call("LOCK_first", PATIENT, () => {});
   proxy.loseRoute();
   const refused = t.throwsAsync(process.call("LOCK_next", { retryTimes: 1, waitTime: "9s" }, () => t.fail()));
-  await until(() => warnings.some((line) => /route .* is dead.*Fix: set socketTimeout/.test(line)));
+  await until(() => warnings.some((line) => /that connection is dead.*Fix: set socketTimeout/.test(line)));
   await refused;
   t.is(warnings.filter((line) => line.includes("socketTimeout")).length, 1, warnings.join("\n"));
 });

@@ -167,9 +167,9 @@ test.serial("invalid plugin options are errors, and the emitted code still conta
     { plugins: [plugin], incremental: true },
   );
   const expected = [
+    "error TS901401: LW1401: In the plugin's `defaults`, `onFailure` can be `throw` or `skip`.",
     "error TS901401: LW1401: In the plugin's `defaults`: Expected `lockTime` to be a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours, got `soon`.",
-    "error TS901401: LW1401: The plugin's `defaults` know no `retryTime`. Did you mean `retryTimes`?",
-    "error TS901401: LW1401: The plugin's `defaults` take `throw` or `skip` for `onFailure`.",
+    "error TS901401: LW1401: The plugin's `defaults` have no option `retryTime`. Did you mean `retryTimes`?",
     "",
   ].join("\n");
   for (const args of [[], [], ["-b"], ["-b"], ["--noEmit"]]) {
@@ -200,7 +200,7 @@ test.serial("a tag attribute among the plugin's options is an error that points 
   t.like(await project.tspc("--noEmit"), {
     code: 2,
     stdout:
-      'error TS901401: LW1401: The plugin lockweave/transformer has no option `lockTime`. For all tags of a project it stands in `defaults`: { "defaults": { "lockTime": ... } }.\n',
+      'error TS901401: LW1401: The plugin lockweave/transformer has no option `lockTime`. To set it for all tags of a project, write it in `defaults`: { "defaults": { "lockTime": ... } }.\n',
   });
 });
 

@@ -128,7 +128,7 @@ test.serial("errors that the type checker finds in woven code have positions in 
     t.is(found[index], `src/a.ts(${firstLine + 2 * index},${column}): ${error}`, what);
   });
   t.is(found.length, MISTAKES.length);
-  const hints = stdout.split("\n  A key is a text, ");
+  const hints = stdout.split("\n  A key is a string, ");
   t.deepEqual(
     hints
       .slice(0, -1)
@@ -156,7 +156,7 @@ export async function i(): Promise<string | undefined> { return "a"; }
   });
   const { stdout } = await project.tspc("--noEmit");
   const found = stdout.split("\n").filter((line) => line.includes("`onFailure=skip` returns"));
-  const suggested = found.map((line) => /let the function return `(.*?)`/.exec(line)?.[1]);
+  const suggested = found.map((line) => /declare the return type `(.*?)`/.exec(line)?.[1]);
   t.deepEqual(
     suggested,
     ["{ id: string; }[]", "string", '"a" | "b"'].map((type) => `Promise<${type} | undefined>`),

@@ -204,7 +204,7 @@ test("the signal of a released multi-key lock is aborted and says why", async (t
   t.true(await locks.acquire());
   await locks.release();
   t.true(locks.signal.aborted);
-  t.regex(String(locks.signal.reason), /a b are not held: they were released/);
+  t.regex(String(locks.signal.reason), /a b are not held, because they were released/);
 });
 
 test("concurrent acquire() calls share one try, and a released multi-key lock rejects new ones", async (t) => {

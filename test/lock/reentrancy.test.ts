@@ -397,7 +397,7 @@ test("each nested body learns of a loss according to its own onLost", async (t) 
   });
   t.is(await outer, "result");
   t.deepEqual(ends, ["signal", "the innermost", "the middle"]);
-  t.is(fleet.warnings.filter((line) => line.includes("was lost before its work was done")).length, 2);
+  t.is(fleet.warnings.filter((line) => line.includes("was lost before the body ended")).length, 2);
   await fleet.leftNothing(t, KEY, process);
 });
 

@@ -87,7 +87,7 @@ test("a loss that only the store notices is logged and reported in the release e
   t.deepEqual(ends, ["deleted"]);
   t.regex(
     fleet.warnings.join("\n"),
-    /the lock was lost before its work was done \(its key disappeared early: it was deleted, evicted, or lost/,
+    /the lock was lost before the body ended \(its key disappeared early: it was deleted, evicted, or lost/,
   );
 });
 

@@ -20,7 +20,7 @@ test("the body's own error wins over the loss of the lock, and the loss is logge
   t.is(error, boom);
   t.regex(
     fleet.warnings.join("\n"),
-    /the lock was lost before its work was done \(its key disappeared early: it was deleted, evicted, or lost/,
+    /the lock was lost before the body ended \(its key disappeared early: it was deleted, evicted, or lost/,
   );
 });
 

@@ -168,7 +168,7 @@ for (const [what, configuration, ...words] of [
   [
     "redis a set of connection options",
     { redis: { host: "h", password: "p" } },
-    `${CLIENT_OR_URL} [ 'host', 'password' ]. Make a client of such options, new Redis({ host, port }) of ioredis,`,
+    `${CLIENT_OR_URL} [ 'host', 'password' ]. Fix: create a client with these options, new Redis({ host, port }) of ioredis,`,
   ],
   ["redis an empty text", { redis: "" }, `${CLIENT_OR_URL} ""`],
   ["redis a host and a port", { redis: "localhost:6379" }, CLIENT_OR_URL, '"localhost:6379"'],
@@ -177,7 +177,7 @@ for (const [what, configuration, ...words] of [
     "redis a URL after a blank",
     { redis: " redis://localhost" },
     CLIENT_OR_URL,
-    "text that begins with a blank",
+    "text that begins with a space",
   ],
   [
     "redis a URL in quotation marks",
@@ -187,9 +187,14 @@ for (const [what, configuration, ...words] of [
   [
     "redis a URL with a name as its database",
     { redis: "redis://localhost/locks" },
-    "Behind the host and `/` stands the number of a database.",
+    "The number of a database follows the host and `/`.",
   ],
-  ["the host alone", { host: "localhost" }, "no option `host`", "Where the server is stands in `redis`: "],
+  [
+    "the host alone",
+    { host: "localhost" },
+    "no option `host`",
+    "The address of the server goes in `redis`: ",
+  ],
   ["store null", { store: null }, "`store`", "such as memoryStore(), got null"],
   ["store a text", { store: "memory" }, "`store`", "such as memoryStore(), got 'memory'"],
   ["store an instance of another class", { store: new Map() }, "`store`", "such as memoryStore(), got Map"],
@@ -723,7 +728,7 @@ for (const [what, value, path, ...words] of [
     "id",
     "Expected JSON, got a value that cannot be written as JSON: { toJSON }",
   ],
-  ["undefined", undefined, "id", "to have a field `id`, but it is nothing"],
+  ["undefined", undefined, "id", "to have a field `id`, but it is a value that JSON cannot express"],
   ["null", null, "id", "to have a field `id`, but it is null"],
   ["a field that is missing", { order: {} }, "order.id", "to have a field `order.id`"],
   ["a field of Object.prototype", {}, "__proto__", "to have a field `__proto__`, but it has no"],
@@ -748,7 +753,7 @@ refuses(
   "withLock() without options",
   () => withLock("k", body),
   LockOptionError,
-  "Expected withLock(key, options, body) to be given options before the function: withLock(key, {}, body)",
+  "Expected withLock(key, options, body), got no options before the function. Fix: withLock(key, {}, body)",
 );
 
 for (const given of [undefined, null, "pay", {}, 7, hostile]) {

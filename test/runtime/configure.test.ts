@@ -61,7 +61,7 @@ test.serial("a second configure() throws until shutdown() has run", async (t) =>
   configure({ store: memoryStore() }, "woven");
   t.throws(() => configure({ store: memoryStore() }, "woven"), {
     instanceOf: LockMisconfiguredError,
-    message: "configure() was called before. To start anew, `await shutdown()` first.",
+    message: "configure() was called before. Fix: call `await shutdown()` before you configure again.",
   });
   await shutdown();
   t.notThrows(() => configure({ store: memoryStore() }, "woven"));
@@ -94,7 +94,7 @@ for (const [what, configuration, message] of [
   [
     "connection options",
     { redis: { host: "h", password: "hunter2" } },
-    /got \[ 'host', 'password' \]\. Make a client/,
+    /got \[ 'host', 'password' \]\. Fix: create a client/,
   ],
   [
     "an empty object as the store",

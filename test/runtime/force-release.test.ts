@@ -271,7 +271,7 @@ test.serial(
     await client.set(name, Buffer.from([0xff, 0xfe, 0x80]), "PX", 60_000);
     await t.throwsAsync(forceRelease(name, { now: true }), {
       instanceOf: LockOptionError,
-      message: /holds bytes that are no UTF-8 text.*Fix: .*UNLINK/,
+      message: /holds bytes that are not UTF-8 text.*Fix: .*UNLINK/,
     });
     t.is(await client.exists(name), 1);
   },

@@ -53,8 +53,8 @@ for (const [what, value, path, but] of [
   ["an element after the last", ["a"], "[1]", "it is an array of 1"],
   ["an element after the last of a field", { lines: ["a"] }, "lines[1].sku", "`lines` is an array of 1"],
   ["a field of an array's length", ["a"], "length.x", "`length` is a number"],
-  ["a field of undefined", undefined, "id", "it is nothing that JSON can express"],
-  ["a field of a function", () => 1, "name", "it is nothing that JSON can express"],
+  ["a field of undefined", undefined, "id", "it is a value that JSON cannot express"],
+  ["a field of a function", () => 1, "name", "it is a value that JSON cannot express"],
 ] as const) {
   test(`keyType=JSON rejects ${what}, and says what the JSON contains instead`, (t) => {
     t.throws(() => jsonField(value, path), {

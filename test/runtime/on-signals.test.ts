@@ -163,7 +163,7 @@ for (const [where, container] of [
       await says("works");
       signal("SIGTERM");
       const { code, signal: endedBy, output } = await ended;
-      t.regex(output, /works[^]*something else listens to SIGTERM too\.[^]*work done\n/);
+      t.regex(output, /works[^]*another listener for SIGTERM exists\.[^]*work done\n/);
       t.deepEqual([code, endedBy], container ? [143, null] : [null, "SIGTERM"]);
     },
   );
@@ -193,7 +193,7 @@ for (const when of ["at the start", "when the application has started", "at the 
     process.emit("SIGUSR2", "SIGUSR2");
     t.is(shutdowns, 1);
     t.is(warnings.length, 1);
-    t.regex(warnings[0] ?? "", /something else listens to SIGUSR2 and SIGWINCH too\. /);
+    t.regex(warnings[0] ?? "", /another listener for SIGUSR2 and SIGWINCH exists\. /);
     t.regex(warnings[0] ?? "", /process\.on\("SIGUSR2", async \(\) => \{ await shutdown\(\); .*NestJS/);
 
     stopListening();

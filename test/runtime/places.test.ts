@@ -264,7 +264,7 @@ for (const [what, configuration, message] of [
   [
     "a store called default",
     { stores: { ...NEEDED, default: memoryStore() } },
-    /^The store `default` is that of `redis` or/,
+    /^`stores` cannot contain `default`, because that is the name of the store in `redis` or/,
   ],
   [
     "a name with a blank",
@@ -284,7 +284,7 @@ for (const [what, configuration, message] of [
   [
     "only named stores",
     { store: undefined, stores: NEEDED },
-    /got neither \(`store` is undefined\): it is for the locks that name no store$/,
+    /got neither \(`store` is undefined\), for locks that name no store$/,
   ],
 ] as const) {
   test.serial(`configure() rejects ${what}`, (t) => {

@@ -135,7 +135,7 @@ test.serial("does not run the body if the lock expired before the first statemen
   t.like(outcomes[1], { status: "rejected", reason: { code: "LOCK_LOST" } });
   t.regex(
     warnings.join("\n"),
-    /^LOCK_payOrder_both,2 \(OrderService\.pay\): the lock was lost before its work was done/,
+    /^LOCK_payOrder_both,2 \(OrderService\.pay\): the lock was lost before the body ended/,
   );
 
   const lock = lockweave.open({ ...site, reentrant: true }, "reentrant");

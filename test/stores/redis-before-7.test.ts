@@ -80,7 +80,7 @@ for (const words of [
     );
     await t.throwsAsync(take(old, newKey(), newId(), { fencing: true }), {
       instanceOf: LockMisconfiguredError,
-      message: /other data than a lock/,
+      message: /data that is not a lock/,
     });
   });
 }

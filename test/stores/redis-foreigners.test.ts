@@ -101,7 +101,7 @@ for (const fencing of [false, true]) {
     await foreigner.rpush(key, "an element");
     const error = await t.throwsAsync(take(store, key, requestId, { fencing }), {
       instanceOf: LockMisconfiguredError,
-      message: /the key holds other data than a lock \(WRONGTYPE.*\)\. Fix: choose another businessFlag/,
+      message: /the key contains data that is not a lock \(WRONGTYPE.*\)\. Fix: choose another businessFlag/,
     });
     t.true(error?.cause instanceof Error);
     await t.throwsAsync(place(store, key, newId(), { fencing }), { instanceOf: LockMisconfiguredError });

@@ -233,7 +233,7 @@ test("a hold that is released twice in one command is passed on once", async (t)
   ]);
 });
 
-test("a hold can be released with a cooldown and revoked if Redis has no memory left", async (t) => {
+test("a hold can be released with a cooldown and revoked if Redis is out of memory", async (t) => {
   const full = await startRedis("--maxmemory-policy", "noeviction");
   const own = redisStore(full.client());
   const holds = [newKey(), newKey()].map((key) => ({ key, requestId: newId() }));
@@ -249,7 +249,7 @@ test("a hold can be released with a cooldown and revoked if Redis has no memory 
   await full.stop();
 });
 
-test("shared holds can be renewed and released, but not acquired, if Redis has no memory left", async (t) => {
+test("shared holds can be renewed and released, but not acquired, if Redis is out of memory", async (t) => {
   const full = await startRedis("--maxmemory-policy", "noeviction");
   const own = redisStore(full.client());
   const [key, one, other, third] = [newKey(), newId(), newId(), newId()];

@@ -157,7 +157,7 @@ test.serial("a renewal that the replica does not confirm does not extend the loc
   t.like(await t.throwsAsync(call), { code: "LOCK_LOST" });
 });
 
-test.serial("a held lock is renewed and confirmed if Redis has no memory left", async (t) => {
+test.serial("a held lock is renewed and confirmed if Redis is out of memory", async (t) => {
   const store = openStore(t);
   const one = { ...request(newKey()), replicas: 1 };
   t.deepEqual(await store.acquire(one, TIMEOUT_MS), { acquired: true });

@@ -128,7 +128,7 @@ test("releaseAndEnqueue() frees the key and enqueues nobody if the queue's name 
   t.is(await foreigner.exists(key), 0);
 });
 
-test("a hold is released or passed on even if Redis has no memory left", async (t) => {
+test("a hold is released or passed on even if Redis is out of memory", async (t) => {
   const full = await startRedis();
   t.teardown(full.stop);
   const admin = full.client();

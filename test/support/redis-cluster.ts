@@ -171,7 +171,7 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
   const clusters: Cluster[] = [];
   const masterOf = async (key: string): Promise<ClusterNode> => {
     let node: ClusterNode | undefined;
-    // During a fail-over, a node may know no owner of the slot.
+    // During a failover, a node may know no owner of the slot.
     await until(async () => {
       const any = nodes.find(({ isRunning }) => isRunning);
       const slot = Number(await any?.admin.cluster("KEYSLOT", key));

@@ -49,7 +49,7 @@ export async function migrateSlot(cluster: RedisCluster, key: string, to: Cluste
 }
 
 /**
- * Resolves when all nodes agree on the owner of the slot. If a busy machine caused a fail-over, it may have the same epoch as
+ * Resolves when all nodes agree on the owner of the slot. If a busy machine caused a failover, it may have the same epoch as
  * the move. The new owner then announces itself again with a higher epoch.
  */
 async function agreedUpon(cluster: RedisCluster, slot: number, to: ClusterNode): Promise<void> {

@@ -18,7 +18,7 @@ async function main(): Promise<void> {
     startSentinelGroup(2, 3),
     Promise.all(Array.from({ length: 5 }, () => startRedis())),
   ]);
-  await group.alert(); // So that a fail-over follows if somebody stops the master.
+  await group.alert(); // So that a failover follows if somebody stops the master.
   const nodes = cluster.nodes.map(({ port }) => port);
   const sentinels = group.sentinels.map(({ port }) => port);
   const hosts = (ports: readonly number[]): string =>

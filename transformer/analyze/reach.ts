@@ -27,7 +27,7 @@ interface Visited {
   readonly isDirect: boolean;
 }
 
-/** Returns what each tagged function reaches. Of several paths to one lock, direct paths come first, and then the shortest one. */
+/** Returns what each tagged function reaches. Direct paths to a lock come first, and then the shortest one. */
 export function reachedFrom(locks: readonly TaggedLock[], calls: Calls): Reached[] {
   const tagged = new Map<Callable, TaggedLock>(locks.map((lock) => [lock.fn, lock]));
   return locks.flatMap((from) => {

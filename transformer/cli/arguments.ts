@@ -43,42 +43,48 @@ interface OfProject {
 
 export const HELP = `Usage: lockweave <command> [options]
 
-  init    looks at the project, says what has to be changed, changes it after a yes, and shows a first lock
-  list    shows every @redisLock tag of the project, with its key and its options
-  check   proves that the built output holds the lock of every tag, and tells what locks do to each other
-  build   compiles the project with its locks, with a TypeScript that takes no plugins, such as TypeScript 7
-  diff    shows a tagged function as it is written and as it is woven, side by side: \`diff OrderService.pay\`; without a name, all
-  eject   writes the locks into the sources, in the place of the tags, for who leaves
+Source code:
+  init    Set up Lockweave in this project, after you confirm the changes
+  list    List all tags with their keys and options
+  check   Verify that the built output contains the lock of every tag, and analyze how locks affect each other
+  build   Compile with a TypeScript that takes no plugins, such as TypeScript 7
+  diff    Show tagged functions before and after weaving: all, or one, as in \`diff OrderService.pay\`
+  eject   Replace tags with the generated lock code
 
-  top            shows who holds what, for how long yet, and who waits: on a terminal time and again
-  tail           writes a line for each lock that is taken, waited for, revoked or ended, as far as it sees it by looking
-  ui             the same in a browser of this machine, with what was seen in the last hour, and one lock's time line
-  inspect <key>  shows one lock
-  release <key>  takes a lock from those who hold it: its key is free when its body has ended
+Running applications:
+  top            Show held locks and waiters, again and again in a terminal
+  tail           Print a line for each lock that is acquired, waited for, revoked, or released (sampled)
+  ui             Show locks, their last hour, and their timelines in a browser on this machine
+  inspect <key>  Show one lock
+  release <key>  Revoke a lock; its key becomes free when its body ends
 
 Options:
-  -p, --project <path>   the tsconfig.json, or its directory; with the projects that it references
-                         (default: tsconfig.json here or further up; list and check do without, too;
-                         check finds a tsconfig.build.json or the like that wrote the output)
-      --typescript <package>  list, check, build, diff, eject: the TypeScript that compiles the project, or its path
-                         (default: typescript, or another dependency that is TypeScript)
-      --json             list, check, top, tail, inspect: as JSON
-  -w, --watch            build: again after each change; check: what is wrong with the tags, again after each change
-      --output <path>    check: what a bundler made: a file, a directory or a glob such as "dist/**/*.js";
-                         may be given several times (default: the files that tsconfig.json says)
-      --redis <url>      top, tail, ui, inspect, release: the Redis, Sentinel or a node of the cluster; several times: the masters
-                         of a quorum (default: REDIS_URL in the environment)
-      --match <pattern>  top, tail, ui: the names of locks, as Redis' SCAN has them (default: LOCK_*, and all that are waited for)
-      --prefix <text>    top, tail, ui, inspect, release: the client's keyPrefix
-      --port <number>    ui: where the page is served, on loopback only (default: a free one)
-      --now              release: frees the key at once, though a body may be at work under it
-  -y, --yes              init, eject, release: changes it without asking
-  -h, --help             shows this
-  -v, --version          shows the version
+  -p, --project <path>       The tsconfig.json or its directory, with the projects that it references
+                             (default: the nearest tsconfig.json; list and check also work without one;
+                             check finds a tsconfig.build.json or similar that wrote the output)
+      --typescript <package> list, check, build, diff, eject: The TypeScript that compiles the project, or its path
+                             (default: typescript, or another dependency that is TypeScript)
+      --json                 list, check, top, tail, inspect: Print JSON
+  -w, --watch                build: Build again after each change; check: Check the tags again after each change
+      --output <path>        check: The output of a bundler: a file, a directory, or a glob such as "dist/**/*.js";
+                             can be repeated (default: the files that tsconfig.json names)
+      --redis <url>          top, tail, ui, inspect, release: Redis, Sentinel, or a node of the Cluster; repeat it for
+                             the masters of a quorum (default: the environment variable REDIS_URL)
+      --match <pattern>      top, tail, ui: The keys of locks, as a pattern of Redis' SCAN
+                             (default: LOCK_*, and all keys that have waiters)
+      --prefix <text>        top, tail, ui, inspect, release: The client's keyPrefix
+      --port <number>        ui: The port on loopback (default: a free one)
+      --now                  release: Free the key immediately, although its body may still run
+  -y, --yes                  init, eject, release: Confirm without a question
+  -h, --help                 Show this help
+  -v, --version              Show the version
 
-Exit code: 0 when all is well, 1 when a tag is wrong or its lock is not in the output, 2 on wrong use. Of \`build\`, that
-of the compiler. Of \`init\`, 1 when something is left to you, and of \`eject\`, when the result would not compile; of these and
-\`release\`, 3 when nobody said yes and so nothing was changed.
+Exit codes:
+  0  Success
+  1  A tag is wrong, the output lacks a lock, init leaves a change to you, or the result of eject would not compile
+  2  Wrong usage
+  3  Nothing was changed, because nobody confirmed (init, eject, release)
+  \`build\` exits with the code of the compiler.
 `;
 
 const OPTIONS = {
@@ -195,7 +201,7 @@ function commandOf(
   const watch = given.has("watch");
   const other = json ? "--json" : outputs.length > 0 ? "--output" : undefined;
   if (watch && other !== undefined) {
-    throw new UsageError(`\`--watch\` looks at the tags alone, and takes no \`${other}\`.`);
+    throw new UsageError(`\`--watch\` checks only the tags, so it cannot be combined with \`${other}\`.`);
   }
   return { name: "check", project, typescript, outputs: [...outputs, ...rest], json, watch };
 }

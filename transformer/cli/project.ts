@@ -121,12 +121,12 @@ function openUnconfigured(cwd: string, { typescript }: Choice): Project {
 export function configFile(path: string | undefined, cwd: string): string {
   if (path === undefined) {
     const found = nearestConfig(cwd);
-    if (found === undefined) throw new UsageError("There is no tsconfig.json here: name it with `-p`.");
+    if (found === undefined) throw new UsageError("There is no tsconfig.json here. Fix: name it with `-p`.");
     return found;
   }
   const given = resolve(cwd, path);
   const config = isFile(given) ? given : join(given, "tsconfig.json");
-  if (!isFile(config)) throw new UsageError(`There is no \`${path}\`: expected the path of a tsconfig.json.`);
+  if (!isFile(config)) throw new UsageError(`There is no \`${path}\`. Expected the path of a tsconfig.json.`);
   return config;
 }
 

@@ -42,7 +42,7 @@ export function writeFiles(root: string, changes: readonly FileChange[]): void {
       const text = old?.subarray(isMarked ? BYTE_ORDER_MARK.length : 0).toString();
       if (text !== before?.replace(/^\uFEFF/, ""))
         throw new UsageError(
-          `${path} has changed in the meantime: nothing was written. Fix: run the command again.`,
+          `${path} has changed in the meantime, so nothing was written. Fix: run the command again.`,
         );
       const bytes = Buffer.from(after.replace(/^\uFEFF/, ""));
       mkdirSync(dirname(target), { recursive: true });
@@ -68,13 +68,13 @@ function targetOf(path: string, root: string): string {
   const realRoot = realpathSync(root);
   const isLink = lstatSync(full, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   if (isLink && !existsSync(full))
-    throw new UsageError(`${path} is a symbolic link to nothing. Fix: remove it.`);
+    throw new UsageError(`${path} is a symbolic link to a file that does not exist. Fix: remove it.`);
   const real = realPath(full);
   // Sources of a referenced project may be in a directory beside this one, without a symbolic link.
   const isPlain = real === full || real === join(realRoot, relative(resolve(root), full));
   if (isPlain || isInside(real, realRoot)) return real;
   throw new UsageError(
-    `${path} leads out of the project, to ${real}: nothing was written. Fix: replace the symbolic link by a file, or change ${real} by hand.`,
+    `${path} leads out of the project, to ${real}, so nothing was written. Fix: replace the symbolic link by a file, or change ${real} by hand.`,
   );
 }
 

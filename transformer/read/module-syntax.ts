@@ -20,7 +20,7 @@ export function isCommonJsScript(ts: Parser, file: TS.SourceFile): boolean {
   return isJavaScript(file) && hasOnlyCommonJs(ts, file);
 }
 
-/** Whether the file takes in or hands on values, and only in the words of CommonJS that no compiler replaces. */
+/** Whether the file imports or exports values, and only with words of CommonJS that no compiler replaces. */
 export function hasOnlyCommonJs(ts: Parser, file: TS.SourceFile): boolean {
   if (moduleSyntax(ts, file) !== "script") return false;
   const names = identifiersIn(ts, file);

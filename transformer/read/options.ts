@@ -77,13 +77,13 @@ export function readDefaults(options: unknown): { defaults: Defaults; problems: 
   for (const [name, given] of Object.entries(options)) {
     const read = names.includes(name) ? OPTION_READERS[name] : undefined;
     if (read === undefined) {
-      report(`The plugin's \`defaults\` know no \`${name}\`.${nearestOrAll(name, names)}`);
+      report(`The plugin's \`defaults\` have no option \`${name}\`.${nearestOrAll(name, names)}`);
       continue;
     }
     const value = read({ ...nowhere, text: String(given) }, name, () => true);
     if ("message" in value) report(`In the plugin's \`defaults\`: ${value.message}`);
     else if (value.kind === "failure")
-      report("The plugin's `defaults` take `throw` or `skip` for `onFailure`.");
+      report("In the plugin's `defaults`, `onFailure` can be `throw` or `skip`.");
     else defaults.set(name, value);
   }
   return { defaults, problems };

@@ -10,11 +10,11 @@ function cureOfSkip(message: string): string | undefined {
   const [, type] = /^Type 'undefined' is not assignable to type '([^]*)'\.$/.exec(message) ?? [];
   return type === undefined
     ? undefined
-    : `Where somebody else holds the lock, \`onFailure=skip\` returns \`undefined\`: let the function return \`Promise<${type} | undefined>\`, or leave out \`onFailure\`, and it throws a LockWaitTimeoutError.`;
+    : `If the lock is busy, \`onFailure=skip\` returns \`undefined\`. Fix: declare the return type \`Promise<${type} | undefined>\`, or remove \`onFailure\`, so that a busy lock throws a LockWaitTimeoutError.`;
 }
 
 const OF_A_LIST =
-  'A list is a key for each of its elements: add `each=true`; of objects, name what identifies each: `keyName="lines.map((line) => line.sku)"`.';
+  'With `each=true`, each element of a list is a key. If the elements are objects, write the part that identifies each: `keyName="lines.map((line) => line.sku)"`.';
 
 const OF_A_KEY =
-  'A key is a text, a number, a bigint or a boolean. Of an object, name the field that identifies it: `keyName=order.id`, or `keyType=CLASS fieldName=id`. For what may be missing, say what stands in its place: `keyName="id ?? 0"`.';
+  'A key is a string, a number, a bigint, or a boolean. For an object, name the field that identifies it: `keyName=order.id`, or `keyType=CLASS fieldName=id`. If the value may be missing, write a replacement: `keyName="id ?? 0"`.';

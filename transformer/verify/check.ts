@@ -140,7 +140,7 @@ function expectedOf(
           const why =
             output === undefined
               ? "cannot be checked, because TypeScript emits no code for this file"
-              : "cannot be checked, because its code is too different for so old a `target`";
+              : "cannot be checked, because its `target` is too old";
           unproved.push({ ...placeOf(file, site), reason: "cannotTell", message: `${nameOf(site)} ${why}.` });
         }
       }

@@ -176,7 +176,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       onWarning: (message) => void warnings.push(message),
     });
     const matching = (): string[] =>
-      warnings.filter((message) => message.includes(`permits=${fewer} and others with permits=${2 * fewer}`));
+      warnings.filter((message) => message.includes(`permits=${fewer} and permits=${2 * fewer}`));
     await take(store, key, newId(), asFew);
     await take(store, key, newId(), asFew);
     assert.equal(matching().length, 0);

@@ -74,7 +74,7 @@ function readUrl(url: string, what: string): Connection {
   }
   // A `/` in a password ends the host. Then the path has the rest of the password in it, and is not the number of a database.
   if (!/^\/?\d*$/.test(path))
-    throw unreadable(url, what, " Behind the host and `/` stands the number of a database.");
+    throw unreadable(url, what, " The number of a database follows the host and `/`.");
   // A `?` or `#` in a password ends the host, too. Then the beginning of the password would be read as the host.
   if (/#|\?.*@/.test(url)) throw unreadable(url, what);
   return { url, options: {} };
@@ -190,7 +190,7 @@ const ENCODE = "Write `@`, `/`, `?`, `#` and `%` in a password as encodeURICompo
  */
 function withoutSecrets(url: string): string {
   if (url === "") return '""';
-  if (/^\s/.test(url)) return "text that begins with a blank";
+  if (/^\s/.test(url)) return "text that begins with a space";
   if (/^["'`]/.test(url)) return "text that begins with a quotation mark";
   if (/^[\w.-]+(:\d{1,5})?$/.test(url) && !url.includes("_")) return JSON.stringify(url);
   return JSON.stringify(/^[a-z][a-z0-9+.-]*:\/\//i.exec(url)?.[0] ?? "").replace(/"$/, '***"');

@@ -51,7 +51,7 @@ interface Connection {
 /**
  * Renews holds at one master. A hold counts as renewed once enough replicas of the master have it. WAIT blocks its connection, and waits
  * only for the writes of that connection. So this connection is used for nothing else: it sends a renewal, and then WAIT. The renewal also
- * shows that the server still has the hold. After a fail-over, WAIT alone might succeed on another server.
+ * shows that the server still has the hold. After a failover, WAIT alone might succeed on another server.
  *
  * There is one batch at a time. Requests that come meanwhile go with the next one. A batch has no deadline of its own: its WAIT lasts as
  * long as the longest timeout in it, and each of the other requests times out by itself.

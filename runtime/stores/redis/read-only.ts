@@ -2,11 +2,11 @@ import type { Backoff } from "./backoff";
 import { errorOf, isReadOnly } from "./errors";
 import { CLIENT_STATES } from "./states";
 
-/** If more new connections than this reach a replica, the cause is not a fail-over. */
+/** If more new connections than this reach a replica, the cause is not a failover. */
 const MOST_NEW_CONNECTIONS = 3;
 
 /**
- * Replaces a connection to a server that has become a replica. After a fail-over, the same address may lead to the new master, while the
+ * Replaces a connection to a server that has become a replica. After a failover, the same address may lead to the new master, while the
  * old connection still leads to the old master. So a READONLY error asks for a new connection, at most once per backoff. The command itself
  * is never sent again.
  */
@@ -32,7 +32,7 @@ export class ReadOnlyServer {
   look(reply: unknown): Error | undefined {
     if (!isReadOnly(reply)) return undefined;
     if (!this.#isCounted) {
-      if (this.#backoff.hasLasted) this.#readOnlyCount = 0; // The connection was good, so this is another fail-over.
+      if (this.#backoff.hasLasted) this.#readOnlyCount = 0; // The connection was good, so this is another failover.
       this.#readOnlyCount += 1;
       this.#isCounted = true; // Replies to other commands on this connection say nothing new.
     }

@@ -153,4 +153,4 @@ export class Server {
 }
 
 const CHANNELS_DENIED =
-  "the Redis user may not use the channels on which those who wait for a lock are told that it is theirs: they find it by looking again, which takes longer. Let it: ACL SETUSER <user> &lockweave:2:*";
+  "the Redis user may not use the channels that wake waiters, so waiters learn of a free lock only by polling, which takes longer. Fix: ACL SETUSER <user> &lockweave:2:*";

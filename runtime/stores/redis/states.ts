@@ -33,22 +33,22 @@ export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
   NOAUTH: permanent("Redis asks for a password", "give it to the client, or put it in the URL"),
   WRONGPASS: permanent("Redis refused the password of the client", "use the password of this Redis user"),
   NOPERM: DENIED,
-  WRONGTYPE: permanent("the key holds other data than a lock", "choose another businessFlag"),
+  WRONGTYPE: permanent("the key contains data that is not a lock", "choose another businessFlag"),
   [BAD_COUNTER]: permanent(
-    "the counter of the lock's fencing tokens holds what Lockweave did not write",
-    "find out who wrote it, then delete that key: new tokens start from the server's time",
+    "the counter of the lock's fencing tokens contains a value that Lockweave did not write",
+    "find the program that wrote it, then delete that key. New tokens start from the server's time",
   ),
   CROSSSLOT: permanent(
     "the keys of one lock are in different slots of the cluster",
     "use no `}` outside a hash tag in a lock key with fencing",
   ),
   READONLY: passing("Redis is a read-only replica", "use the address of its master, Sentinel or a Cluster"),
-  LOADING: passing("Redis is loading its data", "wait until it has, or allow a longer waitTime"),
+  LOADING: passing("Redis is loading its data", "wait until it has loaded them, or allow a longer waitTime"),
   MASTERDOWN: passing(
     "Redis is a replica that has lost its master",
     "use the address of the new master, or bring the old one back",
   ),
-  OOM: passing("Redis has no memory left", "raise its maxmemory, or delete what is not needed"),
+  OOM: passing("Redis is out of memory", "raise its maxmemory, or delete keys that you do not need"),
   NOREPLICAS: passing(
     "Redis has fewer replicas than its min-replicas-to-write",
     "bring the replicas back, or lower that setting",
@@ -62,12 +62,15 @@ export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
 export const STATES_BY_TEXT: readonly (readonly [text: RegExp, state: State])[] = [
   [
     /max number of clients( \+ cluster connections)? reached/,
-    passing("Redis has no connection left for this process", "raise its maxclients, or close idle clients"),
+    passing(
+      "Redis has reached its limit of client connections",
+      "raise its maxclients, or close idle clients",
+    ),
   ],
   [
     /DB index is out of range|SELECT is not allowed in cluster mode/,
     permanent(
-      "Redis has no database of this number",
+      "Redis has no database with this number",
       "use a number below its setting `databases`, which is 16 by default, or 0 in a cluster",
     ),
   ],
@@ -84,15 +87,15 @@ export const CLIENT_STATES = {
     "let its retryStrategy return a number each time, and make a new client",
   ),
   subscriber: permanent(
-    "the Redis client is in subscriber mode, where it cannot send locks",
+    "the Redis client is in subscriber mode, where it cannot send lock commands",
     "give lockweave a client of its own: client.duplicate()",
   ),
   monitor: permanent(
-    "the Redis client is in monitor mode, where it cannot send locks",
+    "the Redis client is in monitor mode, where it cannot send lock commands",
     "give lockweave a client of its own: client.duplicate({ monitor: false })",
   ),
   oneOfCluster: permanent(
-    "this Redis is one node of a Cluster, and has only a part of the keys",
+    "this Redis is one node of a Cluster, and has only some of the keys",
     "use `new Cluster([...])` of ioredis instead of a URL or a client of one node",
   ),
   wantsTls: permanent(

@@ -188,14 +188,14 @@ test("an error caused by a default of the project is reported at the tag", (t) =
 const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = [
   [null, "Expected the plugin's `defaults` to be an object."],
   ["lockTime=20", "Expected the plugin's `defaults` to be an object."],
-  [{ lockTme: 20 }, "The plugin's `defaults` know no `lockTme`. Did you mean `lockTime`?"],
+  [{ lockTme: 20 }, "The plugin's `defaults` have no option `lockTme`. Did you mean `lockTime`?"],
   [
     { businessFlag: "pay" },
-    "The plugin's `defaults` know no `businessFlag`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `release`, `reentrant`, `fencing`, `store`, `replicas`.",
+    "The plugin's `defaults` have no option `businessFlag`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `release`, `reentrant`, `fencing`, `store`, `replicas`.",
   ],
   [
     { toString: 1 },
-    "The plugin's `defaults` know no `toString`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `release`, `reentrant`, `fencing`, `store`, `replicas`.",
+    "The plugin's `defaults` have no option `toString`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `release`, `reentrant`, `fencing`, `store`, `replicas`.",
   ],
   [
     { watchdog: "maybe" },
@@ -213,7 +213,7 @@ const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = 
     { onFailure: "new Busy" },
     "In the plugin's `defaults`: Expected `onFailure` to be `throw`, `skip`, or the name of an error class, got `new Busy`.",
   ],
-  [{ onFailure: "Busy" }, "The plugin's `defaults` take `throw` or `skip` for `onFailure`."],
+  [{ onFailure: "Busy" }, "In the plugin's `defaults`, `onFailure` can be `throw` or `skip`."],
 ];
 
 for (const [options, message] of BAD_DEFAULTS) {

@@ -20,7 +20,7 @@ export function keysNeverMeet(
       // A tag whose key can equal an earlier tag's key is not reported, because the earlier tag was, if necessary.
       if (other === undefined || before.some((one) => canBeEqual(one.shape, shape))) return [];
       const [here, there] = [textOf(shape), textOf(other.shape)];
-      const why = shape.length === other.shape.length ? ", which are never written alike" : "";
+      const why = shape.length === other.shape.length ? ", which never have the same text" : "";
       return [
         {
           file: lock.file,

@@ -71,7 +71,7 @@ function dropped(ts: typeof TS, statement: TS.Expression, calls: Calls): Started
   const how = value === inner ? "is not awaited" : "is `void`ed";
   if (calls.isPromise(value)) return { at: start, by: start, what: `\`${calleeText(ts, start)}\` ${how}` };
   if (start !== value || !isListOfStarted(start, calls)) return undefined;
-  return { at: start, by: start, what: `What \`${calleeText(ts, start)}\` gives is not awaited` };
+  return { at: start, by: start, what: `The result of \`${calleeText(ts, start)}\` is not awaited` };
 }
 
 /** Finds `await items.map(work)` and `await [work()]`. `await` waits for a promise, and not for the promises in a list. */

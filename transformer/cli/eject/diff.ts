@@ -33,14 +33,14 @@ export function diff(projects: readonly Project[], wanted: string | undefined, c
     }
   }
   const all = [...files.values()].flat();
-  if (all.length === 0) throw new UsageError("This project has no tags that are woven.");
+  if (all.length === 0) throw new UsageError("This project has no tags to weave.");
   const selected = all.filter(
     ({ name }) => wanted === undefined || name === wanted || name.endsWith(`.${wanted}`),
   );
   if (selected.length === 0) {
     const names = [...new Set(all.map(({ name }) => name))];
     throw new UsageError(
-      `No tagged function is called \`${wanted ?? ""}\`.${nearestOrAll(wanted ?? "", names)}`,
+      `No tagged function has the name \`${wanted ?? ""}\`.${nearestOrAll(wanted ?? "", names)}`,
     );
   }
   for (const [index, pair] of selected.entries()) {

@@ -19,7 +19,9 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   const [wrong, ...others] = problemsOf(projects);
   if (wrong !== undefined) {
     const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
-    throw new UsageError(`A tag is wrong, so its lock cannot be written out: ${wrong.message}${more}`);
+    throw new UsageError(
+      `A tag is wrong, so Lockweave cannot generate its lock code: ${wrong.message}${more}`,
+    );
   }
   const texts = new Map<string, string>();
   let tags = 0;
@@ -30,12 +32,12 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
       tags += source.woven.sites.length;
     }
   }
-  if (tags === 0) throw new UsageError("This project has no tags, so there is nothing to write out.");
+  if (tags === 0) throw new UsageError("This project has no tags, so there is nothing to eject.");
   const errors = projects.flatMap((project) => newErrors(project, texts));
   if (errors.length > 0) {
     printError(
       ...errors.map((error) => errorText(error, cwd)),
-      safe`Written out, this would not compile: nothing was changed.`,
+      safe`The result would not compile, so nothing was changed.`,
     );
     return 1;
   }
@@ -43,7 +45,9 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   print(...[...texts.keys()].toSorted().map((file) => safe`${shortPath(file, cwd)}`));
   const files = texts.size === 1 ? "this file" : `these ${texts.size} files`;
   if (!isAgreed && !(await confirms(safe`Write ${locks} into ${files}?`))) {
-    print(safe`Nothing was changed. \`npx lockweave eject --yes\` changes it.`);
+    print(
+      safe`Nothing was changed. To apply the changes without a question, run \`npx lockweave eject --yes\`.`,
+    );
     return NOT_AGREED;
   }
   const before = new Map(projects.flatMap(sourcesOf).map(({ fileName, text }) => [fileName, text]));
@@ -52,8 +56,8 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
     [...texts].map(([path, after]) => ({ path, before: before.get(path), after })),
   );
   print(
-    safe`Wrote ${locks}. They need \`lockweave\` when they run, and no transformer any more:`,
-    safe`take its entry out of the \`plugins\` in tsconfig.json, compile with \`tsc\`, and let your formatter go over ${files}.`,
+    safe`Wrote ${locks}. At run time they need \`lockweave\`, but no transformer. Next:`,
+    safe`remove its entry from \`plugins\` in tsconfig.json, compile with \`tsc\`, and format ${files}.`,
   );
   return 0;
 }
@@ -67,7 +71,7 @@ export function sourcesOf(project: Project): readonly WovenSource[] {
   const sources = project.wovenSources();
   if (sources === undefined) {
     throw new UsageError(
-      "To write locks out takes TypeScript 5.9 or 6, which may stand beside TypeScript 7. Fix: `npm install --save-dev typescript6@npm:typescript@6`.",
+      "`eject` needs TypeScript 5.9 or 6, which can be installed beside TypeScript 7. Fix: `npm install --save-dev typescript6@npm:typescript@6`.",
     );
   }
   return sources;

@@ -57,7 +57,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     warningFor: (project, config) =>
       /\b(?:ssr|external)\b/.test(config) || project.runs("vite\\s[^&|;]*--ssr")
         ? undefined
-        : "for browsers, where no Redis client runs: for a server, add `build: { ssr: true }` to its configuration",
+        : "for browsers, where no Redis client runs. For a server, add `build: { ssr: true }` to its configuration",
   },
   {
     name: "Vitest",
@@ -192,7 +192,7 @@ function pluginHost({
       } else if (defineConfig === undefined) {
         draft.byHand.push({
           file: `${configs[0]}.mjs`,
-          why: `${name} has no configuration here: give it one with`,
+          why: `${name} has no configuration here. Create one with`,
           lines: pluginLines(from, [[property]], "import"),
         });
       } else {
@@ -210,7 +210,7 @@ export default defineConfig({
     },
     next(project, draft, lock) {
       const command = commandFor(project, draft, tool, ...args);
-      if (isForTests) return { command, about: "runs the tests with their locks; nothing is written" };
+      if (isForTests) return { command, about: "runs the tests with their locks; no file is written" };
       const file = project.config(...configs);
       const config = file === undefined ? "" : (draft.text(file) ?? "");
       const [first, output] = buildAlone?.(lock, config) ?? [];
@@ -253,9 +253,9 @@ const ESBUILD: Host = {
       file: file ?? "esbuild.config.mjs",
       why:
         file === undefined
-          ? "esbuild takes plugins from a script, and not from its command line. Write one with"
+          ? "esbuild takes plugins only in a script, not on its command line. Create one with"
           : /\bbuildSync\(/.test(draft.text(file) ?? "")
-            ? "`buildSync` takes no plugins. Let `await build` take its place, with"
+            ? "`buildSync` takes no plugins. Replace it by `await build`, with"
             : NOT_UNDERSTOOD,
       lines: pluginLines(from, [["plugins"]], style),
     });

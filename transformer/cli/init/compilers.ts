@@ -114,7 +114,7 @@ function reportScripts(draft: Draft, left: readonly string[], tool: string, befo
   if (left.length === 0) return;
   draft.byHand.push({
     file: "package.json",
-    why: `In the ${left.length === 1 ? "script" : "scripts"} ${left.map((name) => `\`${name}\``).join(", ")}, \`${tool}\` has to take the place of`,
+    why: `In the ${left.length === 1 ? "script" : "scripts"} ${left.map((name) => `\`${name}\``).join(", ")}, \`${tool}\` has to replace`,
     lines: [before],
   });
 }
@@ -185,7 +185,7 @@ const NEST: Host = {
     if (builder === "swc" || builder === "rspack") {
       draft.byHand.push({
         file: "nest-cli.json",
-        why: `The builder \`${builder}\` takes no TypeScript plugins. Let TypeScript build`,
+        why: `The builder \`${builder}\` takes no TypeScript plugins. Use the TypeScript builder instead`,
         lines: ['"compilerOptions": { "builder": "tsc" }'],
       });
     }

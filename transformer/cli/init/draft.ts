@@ -67,7 +67,7 @@ export class Draft {
   }
 }
 
-export const NOT_UNDERSTOOD = "It is written in a way that is not understood here. Write into it";
+export const NOT_UNDERSTOOD = "Lockweave does not understand this file. Add to it";
 
 /** A step that a person must do by hand. */
 export interface ByHand {

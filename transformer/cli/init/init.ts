@@ -27,7 +27,9 @@ export async function init(dir: string, isAgreed: boolean): Promise<number> {
   print(...report(project, plan));
   if (hasChanges(plan)) {
     if (!isAgreed && !(await confirms(safe`Change it?`))) {
-      print(safe`Nothing was changed. \`npx lockweave init --yes\` changes it.`);
+      print(
+        safe`Nothing was changed. To apply the changes without a question, run \`npx lockweave init --yes\`.`,
+      );
       return NOT_AGREED;
     }
     if (!apply(project, plan)) return 1;
@@ -55,7 +57,7 @@ export function planFor(project: Project): Plan {
   if (project.typescript?.isTooOld === true) {
     draft.byHand.push({
       file: "package.json",
-      why: `Lockweave works with TypeScript 5.9 and later, and here is ${project.typescript.version}:`,
+      why: `Lockweave needs TypeScript 5.9 or later, but this project has ${project.typescript.version}:`,
       lines: [[...project.packageManager.installDev, "typescript@6"].join(" ")],
     });
   }
@@ -79,11 +81,11 @@ function hostsOf(project: Project): Plan["found"] {
   if (found.some(([host]) => host.isForTests !== true)) return found;
   if (project.isWorkspaceRoot && found.length === 0 && !project.files.includes("tsconfig.json")) {
     throw new UsageError(
-      "This is the root of a workspace, and nothing is seen to compile here. Fix: run `npx lockweave init` in each package that has tags or calls `configure()`.",
+      "This is the root of a workspace, and no compiler was found here. Fix: run `npx lockweave init` in each package that has tags or calls `configure()`.",
     );
   }
   const usual = usualCompiler(project) ?? PLAIN_NODE;
-  return [[usual, "nothing else is seen to compile"], ...found];
+  return [[usual, "no other compiler was found"], ...found];
 }
 
 function hasChanges({ draft }: Plan): boolean {
@@ -182,7 +184,7 @@ function apply(project: Project, plan: Plan): boolean {
   const now = missing.length === 0 ? plan : planFor(new Project(project.dir));
   if (hostNames(now) !== hostNames(plan)) {
     print(
-      safe`The packages are installed, and ${hostNames(now)} is seen now instead of ${hostNames(plan)}. No file was changed. Run \`npx lockweave init\` again.`,
+      safe`The packages are installed. Now ${hostNames(now)} was found instead of ${hostNames(plan)}, so no file was changed. Run \`npx lockweave init\` again.`,
     );
     return false;
   }
@@ -219,7 +221,7 @@ function showFirstLock(project: Project, { draft, found, lock, host, isComplete 
   }
   if (!isComplete || project.typescript?.isTooOld === true) {
     print(
-      safe`When you have done what is left to you, run \`npx lockweave init\` again: it shows your first lock.`,
+      safe`After you have made the changes above, run \`npx lockweave init\` again. It then shows your first lock.`,
     );
     return false;
   }
@@ -230,7 +232,7 @@ function showFirstLock(project: Project, { draft, found, lock, host, isComplete 
       : safe`${lock.file} does not run under its lock with ${host.name}:`,
     block(output.trimEnd()),
   );
-  if (isHeld && draft.byHand.length > 0) print(safe`The rest is left to you: see above.`);
+  if (isHeld && draft.byHand.length > 0) print(safe`The other changes above are left to you.`);
   return isHeld;
 }
 
@@ -258,9 +260,9 @@ function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
 function proofOf(project: Project, found: Plan["found"]): string {
   const isThere = (hosts: readonly Host[]): boolean =>
     found.some(([host]) => hosts.includes(host) && host.isForTests !== true);
-  if (isThere(BUNDLERS)) return "`npx lockweave check --output` with what was built proves them.";
+  if (isThere(BUNDLERS)) return "`npx lockweave check --output` with the build's output verifies them.";
   const isEmitted = isThere(COMPILERS) && project.setting("noEmit", project.mainConfig) !== true;
   return isEmitted || !project.isCompiled
     ? "`npx lockweave check` proves them."
-    : "`npx lockweave check --watch` says what is wrong with a tag.";
+    : "`npx lockweave check --watch` reports wrong tags.";
 }

@@ -17,7 +17,7 @@ export const JEST: Host = {
   },
   next: (project, draft) => ({
     command: commandFor(project, draft, "jest"),
-    about: "runs the tests with their locks; nothing is written",
+    about: "runs the tests with their locks; no file is written",
   }),
 };
 

@@ -38,11 +38,11 @@ export class Project {
     this.dir = dir;
     const text = this.read("package.json");
     if (text === undefined)
-      throw new UsageError("There is no package.json here: go to the project's directory.");
+      throw new UsageError("There is no package.json here. Fix: run this in the directory of the project.");
     try {
       this.manifest = JSON.parse(text) as Manifest;
     } catch {
-      throw new UsageError("The package.json here is no JSON.");
+      throw new UsageError("The package.json here is not valid JSON.");
     }
     this.files = readdirSync(dir);
     this.scripts = Object.values(this.manifest.scripts ?? {});

@@ -156,7 +156,7 @@ const AVA: Host = {
   },
   next: (project, draft) => ({
     command: commandFor(project, draft, "ava"),
-    about: "runs the tests with their locks; nothing is written",
+    about: "runs the tests with their locks; no file is written",
   }),
 };
 
@@ -191,7 +191,7 @@ const MOCHA: Host = {
   },
   next: (project, draft) => ({
     command: commandFor(project, draft, "mocha"),
-    about: "runs the tests with their locks; nothing is written",
+    about: "runs the tests with their locks; no file is written",
   }),
 };
 
@@ -244,7 +244,7 @@ function registerInMochaScripts(draft: Draft, project: Project): boolean {
 function running(...words: readonly string[]): NextStep {
   return {
     command: words.join(" "),
-    about: "runs it with its locks, woven as it is loaded; nothing is written",
+    about: "runs it with its locks, which are woven at load time; no file is written",
   };
 }
 

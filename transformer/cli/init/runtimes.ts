@@ -4,7 +4,7 @@ import type { Project } from "./project";
 
 // Runtimes other than Node that run TypeScript.
 
-const WOVEN_AS_LOADED = "runs it with its locks, woven as it is loaded; nothing is written";
+const WOVEN_AS_LOADED = "runs it with its locks, which are woven at load time; no file is written";
 
 // ---- Bun ------------------------------------------------------------------------------------------------
 

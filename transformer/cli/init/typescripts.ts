@@ -14,7 +14,7 @@ import type { Project } from "./project";
 export function whyNotTspc(project: Project): string | undefined {
   const { typescript, typescriptOfTsc: ofTsc, nativeAlias } = project;
   if (typescript !== undefined && typescript.major >= 7) return "";
-  if (project.isTypeScriptAliased) return "ts-patch takes no other package as `typescript`";
+  if (project.isTypeScriptAliased) return "ts-patch accepts no other package as `typescript`";
   if (ofTsc !== undefined && ofTsc.major >= 7) return `\`tsc\` is TypeScript ${ofTsc.version}`;
   // Nothing is installed yet.
   return ofTsc === undefined && nativeAlias !== undefined

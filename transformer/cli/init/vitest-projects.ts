@@ -19,7 +19,7 @@ export function addToVitestProjects(draft: Draft, project: Project, file: string
   if (!isDone || configs.includes(undefined)) {
     draft.byHand.push({
       file,
-      why: "It has Vitest projects that are not understood here. Write into each that does not extend the root",
+      why: "Lockweave does not understand the Vitest projects in it. Add to each project that does not extend the root",
       lines: pluginLines(FROM, LISTS, "import"),
     });
   }

@@ -55,10 +55,10 @@ export function snapshotText(snapshot: Snapshot): SafeText {
   const held = locks.filter(({ state }) => state === "held").length;
   const waiting = locks.reduce((all, lock) => all + lock.waiting, 0);
   const missing = unanswered === 0 ? "" : ` ${unanswered} of ${masters} masters did not answer.`;
-  const rest = isWhole ? "" : ` Not all of the ${keys} keys have been looked at yet.`;
+  const rest = isWhole ? "" : ` Not all of the ${keys} keys have been scanned yet.`;
   const others =
-    leftOut === 0 ? "" : ` About ${leftOut} more locks are left out. Fix: choose some with \`--match\`.`;
-  return safe`${held} held, ${waiting} waiting, of ${locks.length} locks. ${commands} commands in ${Math.round(tookMs)} ms, up to ${Math.min(scanned, keys)} names looked through.${missing}${rest}${others}`;
+    leftOut === 0 ? "" : ` About ${leftOut} more locks are not shown. Choose some with \`--match\`.`;
+  return safe`${held} held, ${waiting} waiting, of ${locks.length} locks. ${commands} commands in ${Math.round(tookMs)} ms, up to ${Math.min(scanned, keys)} keys scanned.${missing}${rest}${others}`;
 }
 
 function inSeconds(ms: number): string {

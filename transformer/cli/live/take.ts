@@ -24,18 +24,18 @@ export function takeQuestion(now: boolean): string {
 export function nothingToTake(key: string, seen: SeenLock | undefined, now: boolean): string | undefined {
   if (seen === undefined || seen.values?.length === 0) return `${key} is free: there is nothing to release.`;
   if (seen.values === undefined)
-    return `${key} contains no text, or more than ${MOST_BYTES} bytes. Lockweave did not write that. Fix: delete the key with redis-cli.`;
+    return `${key} contains data that is not text, or more than ${MOST_BYTES} bytes. Lockweave did not write that. Fix: delete the key with redis-cli.`;
   const { holders } = seen.row;
   if (now) return undefined;
   if (holders.length === 0)
-    return `Nobody holds ${key}: it is ${seen.row.state === "closed" ? "closed for a time" : "reserved for the next waiter"}. Fix: \`--now\` frees it.`;
+    return `Nobody holds ${key}: it is ${seen.row.state === "closed" ? "in its cooldown" : "reserved for the next waiter"}. Fix: \`--now\` frees it.`;
   if (!holders.every(({ process, isRevoked }) => process !== undefined || isRevoked))
     return `${key} contains a value that Lockweave did not write, so nobody can be notified. Fix: \`--now\` frees it.`;
   return undefined;
 }
 
 /** The result if the key no longer contained the value that was shown. */
-export const CHANGED_MEANWHILE = "The lock changed hands in the meantime: nothing was changed.";
+export const CHANGED_MEANWHILE = "The lock has another holder now, so nothing was changed.";
 
 export function takenText({ holders, state }: LockRow, now: boolean): string {
   const what =

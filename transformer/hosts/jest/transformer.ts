@@ -83,7 +83,7 @@ export function createTransformer(options: JestOptions = {}): Transformer {
       try {
         const compiled = inner.process?.(file?.code ?? text, path, forCompiler(given));
         if (compiled === undefined)
-          throw new Error(`${name} compiles what is imported, and not what is required.`);
+          throw new Error(`${name} compiles imported files, but not required ones.`);
         return mappedToDisk(file, compiled);
       } finally {
         restore();

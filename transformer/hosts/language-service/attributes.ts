@@ -137,7 +137,7 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
   replicas: {
     byDefault: "`0`",
     meaning: "The number of replicas that must confirm the lock and each renewal",
-    details: "A fail-over to one of them does not lose the lock.",
+    details: "A failover to one of them does not lose the lock.",
     values: ["1", "0"],
   },
   mode: {

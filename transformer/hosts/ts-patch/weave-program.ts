@@ -161,7 +161,7 @@ const TS_PATCH_OPTIONS: ReadonlySet<string> = new Set([
 
 function optionHint(name: string): string {
   return Object.hasOwn(OPTION_READERS, name)
-    ? ` For all tags of a project it stands in \`defaults\`: { "defaults": { "${name}": ... } }.`
+    ? ` To set it for all tags of a project, write it in \`defaults\`: { "defaults": { "${name}": ... } }.`
     : didYouMean(name, OPTIONS);
 }
 

@@ -56,7 +56,7 @@ export class ShardInboxes implements WakeUpChannel {
     const slot = this.#shards.slotOf(key);
     const address = this.#shards.addressOf(slot);
     if (address === undefined) return "";
-    // An inbox is found by its slot, and not by its node. So it keeps its name after a fail-over.
+    // An inbox is found by its slot, and not by its node. So it keeps its name after a failover.
     let inbox = this.#inboxes.find((one) => this.#shards.addressOf(one.slot) === address);
     if (inbox === undefined) {
       inbox = this.#newInbox(slot);

@@ -50,7 +50,7 @@ local function is_ours(waiter)
     and (inbox == "" or string.sub(inbox, 1, ${inboxName("").length}) == "${inboxName("")}")
 end
 
--- The number of dead waiters that this call may still remove, and of waiters that it may still notify in vain. A queue can have any length,
+-- The number of dead waiters that this call may still remove, and of waiters that it may still notify without success. A queue can have any length,
 -- so both are limited.
 local removals, notices = ${MOST_DEAD_AT_ONCE}, ${MOST_DEAD_AT_ONCE}
 -- Whether more dead waiters are in front than this call may remove. Then the waiters behind them ask again soon.

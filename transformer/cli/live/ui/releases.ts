@@ -42,7 +42,7 @@ export class Releases {
     const pending = this.#pending.get(confirmation);
     this.#pending.delete(confirmation);
     if (pending === undefined || pending.until < performance.now())
-      return "Nothing was changed: that question was never asked, or more than a minute ago.";
+      return "Nothing was changed, because the confirmation is unknown or older than a minute.";
     const done = this.#lastRelease.then(() => this.#take(pending));
     this.#lastRelease = done.catch(() => {});
     return await done;

@@ -65,7 +65,7 @@ export async function serve(
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { port: ownPort } = server.address() as AddressInfo;
     if (!guard.isOwn(request, ownPort))
-      return send(response, 403, { error: "This is not for pages elsewhere." });
+      return send(response, 403, { error: "Requests from other origins are not allowed." });
     const { pathname, searchParams } = new URL(request.url ?? "/", `http://127.0.0.1:${ownPort}`);
     const what = `${request.method ?? ""} ${pathname}`;
     const file = request.method === "GET" ? files.get(pathname) : undefined;
@@ -74,7 +74,7 @@ export async function serve(
       return;
     }
     if (!guard.isBearer(request))
-      return send(response, 401, { error: "Open the address that `lockweave ui` has written." });
+      return send(response, 401, { error: "Open the address that `lockweave ui` printed." });
     if (what === "GET /state")
       return send(
         response,

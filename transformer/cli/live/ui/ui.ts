@@ -61,7 +61,7 @@ export async function ui(urls: readonly string[], options: ScanOptions, port: nu
     const { server, url } = await serve({ state, releases: new Releases(deployment, options) }, port);
     print(
       safe`Open ${url}`,
-      safe`Whoever has this address can read the locks, and take them. Ctrl-C ends it.`,
+      safe`Everyone with this address can see and revoke locks. Press Ctrl-C to stop.`,
     );
     await Promise.race([watch(), once(server, "close")]);
     return 0;

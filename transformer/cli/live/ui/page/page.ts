@@ -30,11 +30,8 @@ function showState(state: State): void {
     `${count.held.toLocaleString()} held, ${count.waiting.toLocaleString()} waiting, of ${countText(count.locks, "lock")}`,
   );
   text("cost", look === undefined ? "" : costText(look));
-  text("more", more > 0 ? `and ${more} more: look for a part of their names` : "");
-  text(
-    "since",
-    `It has looked since ${clockText(since)}, twice a second: what was shorter than that was seen by chance.`,
-  );
+  text("more", more > 0 ? `and ${more} more: search for a part of the key` : "");
+  text("since", `Sampled twice a second since ${clockText(since)}. Shorter events may be missing.`);
   showLocks(byId("locks", HTMLElement), locks);
   hide("no-locks", locks.length > 0);
   showHeat(byId("heat", HTMLElement), heat, at);
@@ -45,9 +42,9 @@ function showState(state: State): void {
 function costText(look: NonNullable<State["look"]>): string {
   const { commands, tookMs, scanned, keys, isWhole, leftOut, masters, unanswered } = look;
   const missing = unanswered === 0 ? "" : `; ${unanswered} of ${masters} masters did not answer`;
-  const rest = isWhole ? "" : `; not all of its ${keys.toLocaleString()} keys have been looked at yet`;
+  const rest = isWhole ? "" : `; not all of its ${keys.toLocaleString()} keys have been scanned yet`;
   const others = leftOut === 0 ? "" : `; about ${countText(leftOut, "more lock")} left out`;
-  return `A look: ${countText(commands, "command")} in ${Math.round(tookMs)} ms, up to ${countText(Math.min(scanned, keys), "name")} looked through${missing}${rest}${others}`;
+  return `One sample: ${countText(commands, "command")} in ${Math.round(tookMs)} ms, up to ${countText(Math.min(scanned, keys), "key")} scanned${missing}${rest}${others}`;
 }
 
 function showLock({ at, lock, line = [] }: State): void {

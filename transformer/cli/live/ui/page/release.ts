@@ -56,7 +56,7 @@ export function offerRelease(shownKey: () => string | undefined): void {
             element("ul", {}, ...holders.map((holder) => element("li", {}, holder))),
           ]),
       element("p", { class: "question" }, question),
-      ...(now ? [element("label", {}, "Write its name to go on: ", typed)] : []),
+      ...(now ? [element("label", {}, "Type its key to confirm: ", typed)] : []),
       element("menu", {}, element("button", { type: "button", value: "no" }, "Leave it"), yes),
     );
     form.querySelector("button[value=no]")?.addEventListener("click", () => dialog.close());

@@ -20,7 +20,7 @@ async function ask<Reply>(path: string, body?: object): Promise<Reply> {
     headers: { authorization: `Bearer ${sessionStorage.getItem(STORED_AS) ?? ""}` },
     ...(body !== undefined && { method: "POST", body: JSON.stringify(body) }),
   }).catch(() => {
-    throw new Error("`lockweave ui` has ended: start it again, and open the address that it writes.");
+    throw new Error("`lockweave ui` has ended. Start it again, and open the address that it prints.");
   });
   const reply = (await response.json()) as Reply & { readonly error?: string };
   if (!response.ok) throw new Error(reply.error ?? response.statusText);
