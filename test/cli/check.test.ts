@@ -1,5 +1,8 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import test from "ava";
 import {
   makeProject,
   PACKAGE,
@@ -17,6 +20,7 @@ import { Watch } from "../hosts/watch";
 import { lockweave } from "./command";
 import { install } from "./tools";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
+import { ofScript } from "../support/terminal";
 
 const ORDER = `import { work } from "./work.js";
 export class OrderService {
@@ -662,6 +666,18 @@ outsideMatrixSerially(
     );
   },
 );
+
+const onLinux = process.platform === "linux" ? outsideMatrixSerially : test.skip;
+onLinux("check in a terminal colors problems", async (t) => {
+  const project = await makeProject({ "src/pay.ts": WRONG });
+  const command = [process.execPath, join(PACKAGE, "dist/transformer/cli/main.js"), "check"];
+  const env = { ...process.env, TERM: "xterm", NO_COLOR: undefined, FORCE_COLOR: undefined };
+  const terminal = spawn("script", ofScript(command), { cwd: project.dir, env });
+  let shown = "";
+  terminal.stdout.setEncoding("utf8").on("data", (text: string) => void (shown += text));
+  t.deepEqual(await once(terminal, "close"), [1, null]);
+  t.true(shown.includes("\u001B[31mLW1104\u001B[39m"), shown);
+});
 
 // ---- --watch --------------------------------------------------------------------------------------------
 

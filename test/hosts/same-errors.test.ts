@@ -406,10 +406,6 @@ export async function pay(id: string): Promise<string> { return withLock(id, {},
       },
       { skipLibCheck: false, lib: ["es2020"], target: "es2020", types: ["node"] },
     );
-    const { stdout } = await project.tspc("--noEmit");
-    t.deepEqual(
-      stdout.split("\n").filter((line) => /dist\/|ErrorOptions|src\//.test(line)),
-      [],
-    );
+    t.like(await project.tspc("--noEmit"), { code: 0, stdout: "" });
   },
 );

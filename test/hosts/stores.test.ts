@@ -72,9 +72,13 @@ test("a store that tags name but configure() does not fails the application at s
 
 test("the check reports no missing store if the sources do not list all stores", async (t) => {
   const spread = FILES["src/configured.ts"].replace("{ payments: memoryStore() }", "{ ...others }");
-  const project = await makeProject(
-    { ...FILES, "src/configured.ts": `${spread}const others = {};\n` },
-    { plugins: [DEFAULTS] },
-  );
-  t.false((await lockweave(project, "check", "--output", "src/*.ts")).stderr.includes("LW1113"));
+  const project = await makeProject(FILES, { plugins: [DEFAULTS] });
+  const check = async (): Promise<string> =>
+    (await lockweave(project, "check", "--output", "src/*.ts")).stderr;
+  const warning = (await check()).split("\n")[0] ?? "";
+  t.regex(warning, /^src\/late\.ts:3:5: warning: LW1113: /);
+  await project.write({ "src/configured.ts": `${spread}const others = {};\n` });
+  const rest = await check();
+  t.regex(rest, /^src\/late\.ts:3:5: `late` is not proved to be locked: /);
+  t.false(rest.includes("LW1113"));
 });

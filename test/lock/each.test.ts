@@ -11,6 +11,7 @@ import type { MultiLock } from "../../runtime/lock/multi-lock";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
+import { passes } from "../support/jobs";
 import { lostOnTheWay } from "../support/tampered-store";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { SuspendableClock } from "../support/suspendable-clock";
@@ -30,18 +31,19 @@ async function enter(
   return locks;
 }
 
-/** Holds the keys for 5 ms and adds them to `log` when it starts. */
+/** Holds the keys for 5 ms. In `log`, it notes the keys and which of them other sections hold at its start. */
 async function section(
   fleet: Fleet,
   process: FleetProcess,
   keys: readonly string[],
-  log: string[],
+  inUse: Set<string>,
+  log: { keys: string; shared: string[] }[],
 ): Promise<void> {
   const locks = await enter(process, keys);
-  log.push(keys.join());
-  await new Promise<void>((resolve) => {
-    fleet.clock.after(5, resolve);
-  });
+  log.push({ keys: keys.join(), shared: keys.filter((key) => inUse.has(key)) });
+  for (const key of keys) inUse.add(key);
+  await passes(fleet.clock, 5);
+  for (const key of keys) inUse.delete(key);
   await locks.release();
 }
 
@@ -49,15 +51,21 @@ test("callers that list the same keys in different orders never deadlock", async
   for (const number of [1, 3]) {
     const fleet = new Fleet();
     const processes = Array.from({ length: number }, () => fleet.process());
-    const log: string[] = [];
+    const inUse = new Set<string>();
+    const log: { keys: string; shared: string[] }[] = [];
     const orders = ["a b", "b a", "b c", "c a", "c b a", "a c b"].map((keys) => keys.split(" "));
     const sections = [...orders, ...orders].map((keys, n) => {
       const process = processes[n % number] ?? fleet.process();
-      return section(fleet, process, keys, log);
+      return section(fleet, process, keys, inUse, log);
     });
     await fleet.clock.advance(12_000);
     await Promise.all(sections);
     t.is(log.length, 12);
+    t.deepEqual(
+      log.filter(({ shared }) => shared.length > 0),
+      [],
+      "no two bodies with a common key overlap",
+    );
     for (const key of ["a", "b", "c"]) t.true(await fleet.isFree(key));
     t.true(processes.every(({ isIdle }) => isIdle));
     t.is(fleet.clock.pendingTimers, 0);

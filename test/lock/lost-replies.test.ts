@@ -127,7 +127,11 @@ test("a lost reply from before the last refusal does not shorten a later lock", 
   await fleet.foreignHolder(KEY, 10 * SECOND);
   fleet.store.onTake = lostOnTheWay;
   const startedAt = fleet.clock.now();
-  const call = fleet.process().call(KEY, { lockTime: "8s" }, () => fleet.clock.now());
+  let remainingMs = 0;
+  const call = fleet.process().call(KEY, { lockTime: "8s" }, (lock) => {
+    remainingMs = lock.remaining();
+    return fleet.clock.now();
+  });
   await fleet.clock.advance(SECOND);
   fleet.store.onTake = (send) => send(); // Refused: the foreigner holds the key.
   await fleet.clock.advance(8_900);
@@ -137,6 +141,7 @@ test("a lost reply from before the last refusal does not shorten a later lock", 
   await fleet.clock.advance(5 * SECOND);
   const inAfterMs = ((await call) ?? 0) - startedAt;
   t.true(inAfterMs >= 10 * SECOND && inAfterMs < 12 * SECOND, `${inAfterMs} ms`);
+  t.is(remainingMs, 8_000 * 0.99 - 2, "the lock time counts from the renewal that found the hold");
 });
 
 test("a grant that arrives after the waiter gave up is released", async (t) => {

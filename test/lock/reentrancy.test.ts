@@ -40,11 +40,13 @@ test("a function may call itself on the same key", async (t) => {
   t.true(await fleet.isFree(KEY));
 });
 
-test("an inner lock shares the fencing token, the deadline, and the signal of the outer lock", async (t) => {
+test("an inner lock shares the value, the fencing token, the deadline, and the signal of the outer lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   await process.call(KEY, { ...REENTRANT, fencing: true }, (outer) =>
-    process.call(KEY, { ...REENTRANT, fencing: true }, (inner) => {
+    process.call(KEY, { ...REENTRANT, fencing: true }, async (inner) => {
+      t.is(inner.storeValue, outer.storeValue);
+      t.is(await fleet.valueOf(KEY), inner.storeValue);
       t.is(inner.fencingToken, outer.fencingToken);
       t.is(inner.remaining(), outer.remaining());
       t.is(inner.signal, outer.signal);

@@ -11,7 +11,7 @@ const KEY = "LOCK_report_1";
 const READ = { mode: "read", lockTime: "30s" } as const;
 const SECOND = 1_000;
 
-/** Starts readers whose bodies run until `end`. */
+/** Starts readers whose bodies run until `end`. They are in `inside` as long as their bodies run. */
 function readers(
   process: FleetProcess,
   count: number,
@@ -23,6 +23,7 @@ function readers(
       .call(KEY, READ, async (lock) => {
         inside.push(lock);
         await end;
+        inside.splice(inside.indexOf(lock), 1);
       })
       .catch((error: unknown) => error),
   );
@@ -56,19 +57,21 @@ for (const count of [10, 2_000]) {
 test("no reader joins the hold of its process once a writer waits in another process", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
-  const end = deferred();
+  const ends = [deferred(), deferred(), deferred()];
   const order: string[] = [];
   const inside: Lock[] = [];
-  const first = readers(one, 3, end.promise, inside);
+  const first = ends.flatMap(({ promise }) => readers(one, 1, promise, inside));
   await fleet.clock.advance(500);
   const writer = two.call(KEY, {}, () => void order.push(`writer beside ${inside.length} readers`));
   await fleet.clock.advance(500);
   const late = one.call(KEY, READ, () => void order.push("late reader"));
   await fleet.clock.advance(SECOND);
   t.deepEqual(order, []);
-  inside.length = 0;
-  end.resolve();
-  await fleet.clock.advance(2 * SECOND);
+  t.is(inside.length, 3);
+  for (const end of ends) {
+    end.resolve();
+    await fleet.clock.advance(2 * SECOND);
+  }
   await Promise.all([...first, writer, late]);
   t.deepEqual(order, ["writer beside 0 readers", "late reader"]);
   await fleet.leftNothing(t, KEY, one, two);
@@ -179,11 +182,12 @@ test("a reader does not join a hold that could not be renewed for half of its lo
 test("holdAtMost ends the lock of one reader and keeps those of the others", async (t) => {
   const fleet = new Fleet();
   const [one, two] = [fleet.process(), fleet.process()];
-  const end = deferred();
+  const [end, otherEnds] = [deferred(), [deferred(), deferred()]];
   const inside: Lock[] = [];
-  const others = readers(one, 2, end.promise, inside);
+  const others = otherEnds.flatMap(({ promise }) => readers(one, 1, promise, inside));
+  let limitedLock: Lock | undefined;
   const limited = one.call(KEY, { ...READ, holdAtMost: "40s" }, async (lock) => {
-    inside.push(lock);
+    limitedLock = lock;
     await end.promise;
   });
   const overdue = t.throwsAsync(limited, { instanceOf: LockLostError });
@@ -191,19 +195,23 @@ test("holdAtMost ends the lock of one reader and keeps those of the others", asy
   t.is((await holdsOf(fleet)).length, 1);
   const writer = two.call(KEY, { waitTime: "120s" }, () => t.is(inside.length, 0));
   await fleet.clock.advance(40 * SECOND);
+  t.deepEqual([limitedLock?.signal.aborted, limitedLock?.remaining()], [true, 0]);
   t.deepEqual(
     inside.map((lock) => [lock.signal.aborted, lock.remaining() > 0]),
     [
       [false, true],
       [false, true],
-      [true, false],
     ],
   );
   await fleet.clock.advance(55 * SECOND);
-  t.true(inside.slice(0, 2).every((lock) => lock.remaining() > 0));
-  inside.length = 0;
+  t.true(inside.every((lock) => lock.remaining() > 0));
   end.resolve();
-  await fleet.clock.advance(SECOND);
+  for (const { resolve } of otherEnds) {
+    await fleet.clock.advance(2 * SECOND);
+    t.true(inside.every((lock) => lock.remaining() > 0));
+    resolve();
+  }
+  await fleet.clock.advance(2 * SECOND);
   await Promise.all([...others, overdue, writer]);
   await fleet.leftNothing(t, KEY, one, two);
 });

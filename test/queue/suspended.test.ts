@@ -205,8 +205,10 @@ test("a reentrant call right after a suspension throws without running its body"
       { instanceOf: LockLostError },
     );
     await clock.settle();
+    t.is(fleet.store.renewals, 1, "the suspension triggers one renewal");
     lock.assertHeld();
     t.is(await process.call(KEY, reentrant, idle), "done");
+    t.is(fleet.store.commands, 2, "the reentrant calls send nothing");
   });
   await fleet.leftNothing(t, KEY, process);
 });

@@ -145,9 +145,12 @@ test.serial("a lock uses the defaults for the options that it does not set", asy
   configure({ store: fleet.store, clock: fleet.clock, defaults: { lockTime: "7s", fencing: true } }, "woven");
   await withLock("k", {}, () => {});
   await withLock("k", { lockTime: "9s", fencing: false }, () => {});
-  open({ site: "f", businessFlag: "f" });
+  const woven = open({ site: "f", businessFlag: "f" });
+  t.true(await woven.acquire());
+  await woven.release();
   t.like(fleet.store.asked[0], { lockTimeMs: 7_000, fencing: true });
   t.like(fleet.store.asked[1], { lockTimeMs: 9_000, fencing: false });
+  t.like(fleet.store.asked[2], { lockTimeMs: 7_000, fencing: true });
 });
 
 test.serial("shutdown() does not close a client of the caller", async (t) => {

@@ -133,7 +133,7 @@ for (const [name, pair] of Object.entries(PAIRS)) {
     t.deepEqual(await forceRelease(k), []);
     t.is(await tryObtain(k), undefined);
     t.deepEqual(await forceRelease(k, { now: true }), [], "nobody held it");
-    t.is((await inspect(k)).state, isQuorum ? (await inspect(k)).state : "free");
+    t.is((await inspect(k)).state, "free");
   });
 
   test.serial(`${name}: forceRelease() with \`from\` revokes only the listed holders`, async (t) => {

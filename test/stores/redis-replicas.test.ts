@@ -94,7 +94,7 @@ test.serial("acquire() throws if the replica does not confirm the lock", async (
   const store = openStore(t);
   const one = { ...request(newKey()), replicas: 1 };
   await t.throwsAsync(store.acquire(one, 300), {
-    message: /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
+    message: /0 of 1 replicas confirmed|replicas did not answer in time/,
   });
   t.like(await store.release(one, TIMEOUT_MS), { released: true });
 });
@@ -122,16 +122,16 @@ test.serial("concurrent requests share WAIT commands for their replicas", async 
 
 test.serial("a lock that the replica does not confirm is released when the wait budget ends", async (t) => {
   hang(t);
-  const key = newKey();
-  const error = await t.throwsAsync(
-    openProcess(t).call(key, { replicas: 1, waitTime: "800ms", retryTimes: 1 }, () => t.fail()),
-  );
-  t.like(error, { code: "LOCK_UNREACHABLE" });
-  t.regex(
-    error?.message ?? "",
-    /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
-  );
-  await until(async () => (await admin.exists(key)) === 0);
+  const process = openProcess(t);
+  // On a busy machine, the last command may time out before the master reports that no replica has confirmed.
+  await until(async () => {
+    const key = newKey();
+    const options = { replicas: 1, waitTime: "800ms", retryTimes: 1 } as const;
+    const error = await t.throwsAsync(process.call(key, options, () => t.fail()));
+    t.like(error, { code: "LOCK_UNREACHABLE" });
+    await until(async () => (await admin.exists(key)) === 0);
+    return /0 of 1 replicas confirmed/.test(error?.message ?? "");
+  });
 });
 
 test.serial("a waiter retries within its budget until the replica confirms", async (t) => {

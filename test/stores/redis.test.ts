@@ -146,7 +146,9 @@ test("a hold is released or passed on even if Redis is out of memory", async (t)
   );
   t.deepEqual(await drop(own, waitedFor, requestId), { released: true });
   t.is(await admin.exists(alone, handedOff), 0);
-  t.true([`reserved:${waiting}`, null].includes(await admin.get(waitedFor)));
+  const value = await admin.get(waitedFor);
+  const hasExpired = /^expired_keys:[1-9]/m.test(await admin.info("stats"));
+  t.true(value === `reserved:${waiting}` || hasExpired, `${value}`); // On a slow machine, the reservation may have expired.
   await own.close();
 });
 

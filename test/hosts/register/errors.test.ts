@@ -1,6 +1,7 @@
 import test from "ava";
 import { fileWeaver } from "../../../transformer/hosts/one-file/weaver";
 import { byNode } from "../../../transformer/hosts/register/compilers/node";
+import type { Format } from "../../../transformer/hosts/register/format";
 import { parser } from "../../../transformer/parser/parser";
 import type { Settings } from "../project";
 import { HOSTS, makeHosted, withoutTypes } from "./project";
@@ -91,13 +92,15 @@ test.serial("uses Node's type stripping if process.features reports it, in eithe
   );
   if (file === undefined) throw new Error("There is nothing to weave");
   const before = Object.getOwnPropertyDescriptor(process.features, "typescript");
-  const formatWhere = (typescript: unknown): string => {
+  const formatWhere = (typescript: unknown, format: Format = "module"): string => {
     Object.defineProperty(process.features, "typescript", { value: typescript, configurable: true });
-    return byNode.compile(file, "/app/pay.ts", "module").format;
+    return byNode.compile(file, "/app/pay.ts", format).format;
   };
   try {
-    t.is(formatWhere("strip"), "module-typescript");
-    t.is(formatWhere("transform"), "module-typescript");
+    for (const mode of ["strip", "transform"]) {
+      t.is(formatWhere(mode), "module-typescript");
+      t.is(formatWhere(mode, "commonjs"), "commonjs-typescript");
+    }
     t.throws(() => formatWhere(false), { message: /cannot run \/app\/pay\.ts, which is TypeScript: / });
   } finally {
     if (before === undefined) Reflect.deleteProperty(process.features, "typescript");

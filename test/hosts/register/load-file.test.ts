@@ -93,10 +93,14 @@ test.serial("a command without an extension is woven as JavaScript", async (t) =
   t.regex(loadFile(project.path("bin/pay"))?.source ?? "", LOCK);
 });
 
-test.serial("an installed file without a tag is not woven", async (t) => {
-  const project = await withFiles({
-    "node_modules/shop/pay.mjs": "/** Pays. */\nexport async function pay() {}\n",
-  });
+test.serial("an installed file is not woven if it has no tag, or has its locks", async (t) => {
+  const start = 'import { configure } from "lockweave";\nconfigure({});\n';
+  const project = await withFiles({ "start.mjs": start, "pay.mjs": JAVASCRIPT });
+  const woven = loadFile(project.path("pay.mjs"))?.source ?? "";
+  t.regex(woven, LOCK);
+  t.regex(loadFile(project.path("start.mjs"))?.source ?? "", /configure\(\{\}, "woven"/);
+  await project.write({ "node_modules/shop/start.mjs": start, "node_modules/shop/pay.mjs": woven });
+  t.is(loadFile(project.path("node_modules/shop/start.mjs")), undefined);
   t.is(loadFile(project.path("node_modules/shop/pay.mjs")), undefined);
 });
 
@@ -165,7 +169,9 @@ test.serial("each project uses the defaults of its nearest tsconfig.json", async
   const source = (file: string): string => loadFile(project.path(file))?.source ?? "";
   t.regex(source("a/deep/pay.mjs"), /lockTime: "11s"/);
   t.regex(source("b/pay.mjs"), /lockTime: "22s"/);
-  t.false(source("c/pay.mjs").split("\n//#")[0]?.includes("lockTime"));
+  const [withoutDefaults = ""] = source("c/pay.mjs").split("\n//#");
+  t.regex(withoutDefaults, LOCK);
+  t.false(withoutDefaults.includes("lockTime"));
 });
 
 const REGISTERED = Symbol.for("ts-node.register.instance");

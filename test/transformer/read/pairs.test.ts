@@ -27,6 +27,26 @@ const VALUES: Readonly<Record<string, string>> = {
   each: "true",
 };
 
+/** The value with which an attribute is off. `holdAtMost` has none. */
+const OFF: Readonly<Record<string, string>> = {
+  lockAtLeast: "0s",
+  watchdog: "true",
+  autoUnlock: "true",
+  release: "awaited",
+  reentrant: "false",
+  fencing: "false",
+  replicas: "0",
+  mode: "write",
+  permits: "1",
+  each: "false",
+};
+
+/** These attributes are about one lock, so no configuration has a default for them. */
+const WITHOUT_DEFAULT: ReadonlySet<string> = new Set(["mode", "permits", "each"]);
+
+/** Two ways to share a lock. A tag names only one of them, even if it is off. */
+const SHARING = "mode=read permits=5";
+
 const REFUSED = [
   "watchdog=false holdAtMost=5m",
   "lockAtLeast=10s autoUnlock=false",
@@ -41,7 +61,7 @@ const REFUSED = [
   "fencing=true each=true",
   "replicas=1 mode=read",
   "replicas=1 permits=5",
-  "mode=read permits=5",
+  SHARING,
 ];
 
 const FLAG_AND_KEY = "businessFlag=pay keyName=orderNo";
@@ -72,9 +92,9 @@ function toOptions(attributes: string): object {
 }
 
 /** Options in code have no `each`, so it is checked separately. */
-function settled(attributes: string): Settings {
+function settled(attributes: string, defaults = DEFAULTS): Settings {
   const { each, ...options } = toOptions(attributes) as { readonly each?: boolean };
-  const settings = settle(options, DEFAULTS);
+  const settings = settle(options, defaults);
   if (each === true) assertForEach(settings);
   return settings;
 }
@@ -99,17 +119,35 @@ test("every pair of attributes works in tags and in options, or is rejected at o
 });
 
 test("a rejected pair works if one attribute is off, and is rejected if one is a configured default", (t) => {
-  t.deepEqual(problemsOf("lockAtLeast=0s autoUnlock=false"), []);
-  t.deepEqual(problemsOf("lockAtLeast=10s autoUnlock=true"), []);
-  t.throws(() => settle({ lockAtLeast: "10s" }, { ...DEFAULTS, autoUnlock: false }), {
-    code: "LOCK_BAD_OPTION",
-  });
+  for (const pair of REFUSED) {
+    const [first = "", second = ""] = pair.split(" ");
+    for (const [one, other] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      const [name = ""] = one.split("=");
+      const off = OFF[name];
+      if (off !== undefined && pair !== SHARING) {
+        const attributes = `${name}=${off} ${other}`;
+        t.deepEqual(problemsOf(attributes), [], attributes);
+        t.notThrows(() => settled(attributes), attributes);
+      }
+      if (WITHOUT_DEFAULT.has(name)) continue;
+      const found = diagnosed(`${FLAG_AND_KEY} ${other}`, { ...toOptions(one) });
+      t.deepEqual(
+        found.map(({ at }) => at.replace(/^LW11\d\d /, "")),
+        [other],
+        pair,
+      );
+      t.throws(() => settled(other, settled(one)), { code: "LOCK_BAD_OPTION" }, pair);
+    }
+  }
 });
 
 test("the message about each rejected pair gives the reason", (t) => {
   for (const pair of REFUSED) {
     const [found] = diagnosed(`${FLAG_AND_KEY} ${pair}`);
-    if (pair === "mode=read permits=5" || /fencing=true (?:mode|permits)/.test(pair)) continue; // Their messages have a different form.
+    if (pair === SHARING || /fencing=true (?:mode|permits)/.test(pair)) continue; // Their messages have a different form.
     t.regex(found?.message ?? "", / cannot be combined: \S[^:]+\. Remove one of them\.$/, pair);
   }
 });
@@ -151,14 +189,15 @@ test("a conflict with a default of the project is reported at the attribute of t
   t.deepEqual(reported("", { lockAtLeast: "20s", lockTime: "10s" }), ["LW1131 @redisLock"]);
 });
 
-test("a count with its default value can be combined with every attribute", (t) => {
-  for (const attributes of [
-    "replicas=0 mode=read",
-    "replicas=0 permits=5",
-    "permits=1 lockAtLeast=1s",
-    "replicas=1 permits=1",
-  ])
-    t.deepEqual(problemsOf(attributes), [], attributes);
+test("a count with its default value can be combined with every attribute, but permits not with mode", (t) => {
+  for (const count of ["replicas", "permits"]) {
+    for (const [name, value] of Object.entries(VALUES)) {
+      const attributes = `${count}=${OFF[count]} ${name}=${value}`;
+      if (name === count) continue;
+      const isSharing = count === "permits" && name === "mode";
+      t.deepEqual(problemsOf(attributes), isSharing ? ["LW1122 permits=1"] : [], attributes);
+    }
+  }
 });
 
 test("lockAtLeast must be at most lockTime", (t) => {

@@ -64,6 +64,11 @@ for (const [description, text, woven] of [
     'import * as locks from "lockweave"; import { configure } from "lockweave";\nconst a = configure, b = locks.configure, { configure: c } = locks;\na({}, "woven"); b({}, "woven"); c({}, "woven"); locks["configure"]({}, "woven"); (0, locks.configure)({}, "woven"); configure!({}, "woven");',
   ],
   [
+    "called beside types of that name",
+    'import { configure } from "lockweave";\n{ type configure = string; configure({}); } { interface configure { a: 1 } configure({}); }',
+    'import { configure } from "lockweave";\n{ type configure = string; configure({}, "woven"); } { interface configure { a: 1 } configure({}, "woven"); }',
+  ],
+  [
     "testLocks() with and without options",
     'import { testLocks } from "lockweave/testing";\nconst locks = testLocks(), others = testLocks({ waiting: true });',
     'import { testLocks } from "lockweave/testing";\nconst locks = testLocks(void 0, "woven"), others = testLocks({ waiting: true }, "woven");',
@@ -112,7 +117,7 @@ for (const [description, text] of [
   ],
   [
     "a file that only imports a type of Lockweave",
-    'import { type Configuration } from "lockweave";\nconst configure = 1;',
+    'import { type Configuration } from "lockweave";\ndeclare function configure(options: Configuration): void;\nconfigure({});',
   ],
   [
     "a call that already says that the build is woven",

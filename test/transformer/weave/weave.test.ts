@@ -131,11 +131,21 @@ test("a file without a tag is not woven, even if a string in it contains one", (
   t.is(weave("a.ts", "export const a = '@redisLock businessFlag=x';", { ts, module: "esm" }), undefined);
 });
 
-test("a file that is already parsed is woven into the same code", (t) => {
+test("a file that is already parsed is woven into the same code, and not parsed again", (t) => {
   const text = "/** @redisLock businessFlag=pay */\nexport async function pay() {}";
   const sourceFile = ts.createSourceFile("a.ts", text, ts.ScriptTarget.ES2022, true);
-  const woven = weave("a.ts", text, { ts, module: "esm", sourceFile });
-  t.is(woven?.code, weave("a.ts", text, { ts, module: "esm" })?.code);
+  let parses = 0;
+  const counting: typeof ts = {
+    ...ts,
+    createSourceFile(...args) {
+      if (args[1] === text) parses += 1;
+      return ts.createSourceFile(...args);
+    },
+  };
+  const woven = weave("a.ts", text, { ts: counting, module: "esm", sourceFile });
+  t.is(parses, 0);
+  t.is(woven?.code, weave("a.ts", text, { ts: counting, module: "esm" })?.code);
+  t.is(parses, 1);
 });
 
 for (const [title, source] of Object.entries({
