@@ -56,7 +56,7 @@ const QUICK = [
 
 /** The tests that run only with `--all`. */
 const OTHERS = [
-  "test/stores/redis-hints.test.ts",
+  "test/stores/redis-wake-ups.test.ts",
   "test/stores/redis-cluster.test.ts",
   "test/stores/redis-slots.test.ts",
   "test/stores/redis-replicas.test.ts",
