@@ -176,13 +176,13 @@ function lockerOf(store: string, sites: readonly string[], lockers: Lockers): Lo
 const NOT_WOVEN = [
   "This build was not woven: functions with @redisLock would run unlocked.",
   "Fix: run `npx lockweave init`. It sets up your compiler or bundler, and shows each change before it writes. By hand:",
-  '- tspc (from ts-patch): { "transform": "lockweave/transformer", "transformProgram": true } among the plugins in tsconfig.json. Plain tsc ignores plugins.',
+  '- tspc (from ts-patch): { "transform": "lockweave/transformer", "transformProgram": true } among the `plugins` in tsconfig.json. Plain tsc ignores plugins.',
   "- TypeScript 7: `npx lockweave build`.",
   "- Bundlers: Lockweave's plugin. Node's type stripping and tsx: lockweave/register. Jest: lockweave/jest.",
-  "If this is in place:",
-  "- `plugins` in a tsconfig.json replace those that it `extends`. `ts-patch install` is undone by the next `npm install`.",
+  "If that is done, check:",
+  "- `plugins` in a tsconfig.json replace those of the file that it extends. `npm install` undoes `ts-patch install`.",
   '- ts-node needs "compiler": "ts-patch/compiler".',
-  "- Call configure() by a name that the file imports from lockweave, not as a value that is passed on.",
+  "- Call configure() directly by its imported name. Do not pass it as a value.",
   "If the application has no tags: configure({ ..., woven: false }).",
 ].join("\n  ");
 

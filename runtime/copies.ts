@@ -46,7 +46,7 @@ export function assertOneVersion(): void {
   const others = otherCopies();
   if (others.length === 0) return;
   throw new LockMisconfiguredError(
-    `This process has loaded several versions of lockweave: ${[own, ...others].map(describe).join(", and ")}. Locks of one version do not use the configuration of another. ${FIX}`,
+    `This process has loaded several versions of lockweave: ${[own, ...others].map(describe).join(", and ")}. Each version needs its own configuration. ${FIX}`,
   );
 }
 
@@ -63,7 +63,7 @@ export function adviceOnCopies(): string {
 }
 
 const FIX =
-  'Fix: a library with tags names lockweave under "peerDependencies" and not under "dependencies"; then `npm ls lockweave` shows one version';
+  'Fix: in each library with tags, list lockweave in "peerDependencies", not in "dependencies". `npm ls lockweave` then shows one version';
 
 function describe(copy: Copy | undefined): string {
   return `${copy?.version} (${copy?.path})`;

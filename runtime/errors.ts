@@ -70,7 +70,7 @@ export class LockOptionError extends LockError {
   }
 }
 
-/** `shutdown()` has ended: it grants no more locks, and rejects waiters and new callers with this error. */
+/** `shutdown()` has stopped granting locks. It rejects waiters and new callers with this error. */
 export class LockClosedError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_CLOSED", message, options);

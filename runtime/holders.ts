@@ -87,7 +87,7 @@ export async function askStore<Reply>(
     return await queues.inFlight.ask(send, read);
   } catch (error) {
     if (error instanceof LockError) throw error;
-    const message = `${placeOf({ key, store: name })}: the store could not be asked: ${errorMessage(error)}`;
+    const message = `${placeOf({ key, store: name })}: the store could not be read: ${errorMessage(error)}`;
     throw new LockUnreachableError(message, { cause: error });
   }
 }

@@ -47,7 +47,7 @@ export function replaceableBy(callSite: string | undefined): Configured | undefi
   const places =
     callSite === undefined || earlier === undefined ? "" : `: in ${earlier}, and now in ${callSite}`;
   throw new LockMisconfiguredError(
-    `configure() was called before${places}. Fix: call \`await shutdown()\` before you configure again.`,
+    `configure() was already called${places}. Fix: call \`await shutdown()\` before you configure again.`,
   );
 }
 

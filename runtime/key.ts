@@ -135,7 +135,7 @@ export function checkedKey(key: unknown): string {
   }
   if (key.startsWith(RESERVED_NAMESPACE)) {
     throw new LockKeyError(
-      `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which Lockweave keeps for its queues, got ${formatValue(key)}`,
+      `Expected a lock key that does not begin with "${RESERVED_NAMESPACE}", which is reserved for Lockweave's queues, got ${formatValue(key)}`,
     );
   }
   return wellFormed(key, sameName, "the lock key");
@@ -163,7 +163,7 @@ function textOf(part: unknown, nameOf: NameOf, of: string, index: number): strin
     default:
   }
   throw new LockKeyError(
-    `Expected ${nameOf(of, index)} to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${formatValue(part)}`,
+    `Expected ${nameOf(of, index)} to be a non-empty string, a finite number in the safe range, a bigint, or a boolean, got ${formatValue(part)}`,
   );
 }
 

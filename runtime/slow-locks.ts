@@ -60,7 +60,7 @@ async function holdersText(all: Lockers, { key, store }: LockEvent): Promise<str
     if (holders.length === 0) return "nobody holds it now";
     return `it is held by ${holders.map(holderText).join(", ")}`;
   } catch (error) {
-    return `who holds it could not be asked (${errorMessage(error)})`;
+    return `its holder could not be read (${errorMessage(error)})`;
   }
 }
 

@@ -55,8 +55,8 @@ export function testLocks(options: TestLocksOptions = {}, handshake?: "woven"): 
 }
 
 const NOT_WOVEN = `The file that calls testLocks() was not woven, so functions with @redisLock may run unlocked in this test. ${TEST_CURES}
-  - A test in plain JavaScript of woven output: testLocks({ woven: false }), and assertWoven() of each tagged function.
-  - Call testLocks() by a name that the file imports from lockweave/testing, not as a value that is passed on.`;
+  - In a plain JavaScript test of woven output, call testLocks({ woven: false }), and assertWoven() for each tagged function.
+  - Call testLocks() directly by its imported name. Do not pass it as a value.`;
 
 class MemoryLocks implements TestLocks {
   taken: string[] = [];
@@ -87,7 +87,9 @@ class MemoryLocks implements TestLocks {
     unsubscribe("lockweave:release", this.#onRelease);
     this.#held.clear();
     if (left.length === 0) return;
-    throw new Error(`The test has ended, and these locks are still held: ${left.join(", ")}`);
+    throw new Error(
+      `These locks are still held at the end of the test: ${left.join(", ")}. Fix: await the locked calls in the test`,
+    );
   }
 
   [Symbol.asyncDispose](): Promise<void> {

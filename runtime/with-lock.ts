@@ -77,12 +77,12 @@ export async function withLock<T>(
     throw new LockOptionError(
       typeof options === "function"
         ? "Expected withLock(key, options, body), got no options before the function. Fix: withLock(key, {}, body)"
-        : `Expected withLock(key, options, body) to be given a function, got ${formatValue(body)}`,
+        : `Expected \`body\` of withLock(key, options, body) to be a function, got ${formatValue(body)}`,
     );
   }
   if (isGenerator(body)) {
     throw new LockOptionError(
-      `Expected withLock(key, options, body) to get a function that is not a generator, because a generator runs only later, after the release, got ${formatValue(body)}`,
+      `withLock() cannot run a generator, because its code would run after the release, got ${formatValue(body)}. Fix: pass an async function`,
     );
   }
   const { callSite, signal, when } = readCall(options);
@@ -122,7 +122,7 @@ export async function obtain(
   const { callSite, signal, when } = readCall(options);
   if (callSite.settings.reentrant) {
     throw new LockOptionError(
-      "obtain() cannot be reentrant, because its scope is not a function: use withLock()",
+      "obtain() cannot be reentrant, because its scope is not a function. Fix: use withLock()",
     );
   }
   if (when === false) return undefined;
@@ -146,7 +146,9 @@ export async function tryObtain(key: Keys, options: TryOptions = {}): Promise<He
   const own = readOptions(options, names, (name) => unknownLockOption(name, OWN_OPTIONS));
   const waiting = ["retryTimes", "waitTime", "onFailure"].find((name) => name in own);
   if (waiting === undefined) return await obtain(key, { ...own, ...ONE_TRY });
-  throw new LockOptionError(`tryObtain() does not wait, so it has no option \`${waiting}\`: use obtain()`);
+  throw new LockOptionError(
+    `tryObtain() does not wait, so it has no option \`${waiting}\`. Fix: use obtain()`,
+  );
 }
 
 const ONE_TRY = { retryTimes: 0, onFailure: "skip" } as const;

@@ -185,10 +185,10 @@ export function refuse(reason: string): void {
 /** How to let the compiler of unit tests weave. */
 export const TEST_CURES = [
   "Fix: let the test runner compile with Lockweave:",
-  "- Vitest: the plugin of lockweave/vite, in each project of its own configuration (`extends: true` inherits it).",
+  "- Vitest: the lockweave/vite plugin, in the configuration and in each project without `extends: true`.",
   "- Jest: lockweave/jest as the transform.",
   "- ava, mocha, and node --test: node --import lockweave/register.",
-  "- Bun: the plugin of lockweave/esbuild, in a file that `preload` names.",
+  '- Bun: `preload = ["lockweave/register"]` under `[test]` in bunfig.toml.',
 ].join("\n  ");
 
 /**
@@ -210,7 +210,7 @@ function whyNotWoven(code: string): string {
   if (/\{\s*\[native code\]\s*\}$/.test(code))
     return "its code cannot be read. Fix: give assertWoven() the function itself, not a bound function or a proxy.";
   if (hasLock(code))
-    return "a function inside it has a lock, and it has none itself. Fix: put the @redisLock tag on it, or give assertWoven() the function inside.";
+    return "it has no lock, but a function inside it has one. Fix: put the @redisLock tag on it, or give assertWoven() the function inside.";
   return `it runs without its lock. If it has no @redisLock tag, add one. If a decorator wraps it, give assertWoven() the function itself. ${TEST_CURES}`;
 }
 
@@ -245,6 +245,6 @@ export function currentLock(lock?: Lock | MultiLock | Unlocked): HeldLock | unde
   if (isLock(lock)) return lock;
   if (lock === UNLOCKED) return undefined;
   throw new LockNotWovenError(
-    "currentLock() works in the body of a function with @redisLock, compiled with Lockweave's transformer. Elsewhere, pass the lock on as an argument.",
+    "currentLock() works only in the body of a woven function with @redisLock. Fix: call it there, and pass the lock to other functions as an argument.",
   );
 }

@@ -28,7 +28,7 @@ test.after.always(async () => {
  * got no reply from Redis, or a writer of `fencing` lost its lock before it was stopped.
  */
 const STALLED =
-  /LOCK_UNREACHABLE|the store could not be asked|a writer did not get that far: LOCK_LOST|writes 105: LOCK_LOST/;
+  /LOCK_UNREACHABLE|the store did not grant the lock|a writer did not get that far: LOCK_LOST|writes 105: LOCK_LOST/;
 
 /** Runs an example, and resolves to what it prints. */
 async function play(file: string, env: NodeJS.ProcessEnv = {}, directory = EXAMPLES): Promise<string> {

@@ -127,7 +127,7 @@ export class Events {
   ends(lock: LockEvent, outcome: Outcome, heldMs: number, trouble: unknown): void {
     const line = (): string => `${prefixOf(lock)} ${outcome} after ${Math.round(heldMs)} ms`;
     if (outcome === "unknown") {
-      const explanation = `the release was not confirmed (${errorMessage(trouble)}); it is sent again, and the key expires at the latest in its lock time`;
+      const explanation = `the store did not confirm the release (${errorMessage(trouble)}). Lockweave sends it again. The key expires within its lock time`;
       this.#logger.warn(`${line()}: ${explanation}`);
     } else {
       this.#logger.debug?.(line());

@@ -198,7 +198,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       wait.listen(signal, () => this.abandon(wait, signal));
     } catch (error) {
       this.giveUp(wait);
-      const message = `The option \`signal\` cannot be listened to: ${errorMessage(error)}`;
+      const message = `Cannot listen to the option \`signal\`: ${errorMessage(error)}`;
       wait.fail(new LockOptionError(message, { cause: error }));
     }
   }
@@ -290,7 +290,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       this.#phase = "ended";
       await this.leaveNest(nest);
       if (error instanceof LockError || error === signal?.reason) throw error;
-      const message = `${nameOf(this)}: the store could not be asked to hold the lock on its terms, too: ${errorMessage(error)}`;
+      const message = `${nameOf(this)}: the store could not apply the options of this call to the lock that it reenters: ${errorMessage(error)}`;
       throw new LockUnreachableError(message, { cause: error });
     }
     root.#fencingToken ??= lease.tokenOfHolder;
@@ -418,7 +418,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const waited = `within ${Math.round(wait.pastMs)} ms (retryTimes=${retryTimes}, waitTime=${waitTimeMs}ms)`;
     if (obstacle.kind === "store") {
       const { error } = obstacle.trouble;
-      const message = `${nameOf(this)}: the store could not be asked ${waited}: ${errorMessage(error)}`;
+      const message = `${nameOf(this)}: the store did not grant the lock ${waited}: ${errorMessage(error)}`;
       throw new LockUnreachableError(message, { cause: error });
     }
     if (onFailure === "skip") return false;
@@ -431,10 +431,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 
   private describe(obstacle: Exclude<Obstacle, { kind: "store" }>): string {
     if (obstacle.kind === "held elsewhere") return stateOfKey(obstacle.value);
-    if (obstacle.kind === "asked for here") return "was asked for before by another call in this process";
+    if (obstacle.kind === "asked for here") return "has an earlier waiter in this process";
     const { site, heldSince } = obstacle.holder;
     const forMs = Math.round(this.locker.clock.now() - heldSince);
-    return `is held in this process${site === undefined ? "" : ` by ${site}`}, for ${forMs} ms now,`;
+    return `has been held in this process${site === undefined ? "" : ` by ${site}`} for ${forMs} ms`;
   }
 
   private giveUp(wait: Wait): void {
@@ -449,7 +449,11 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     const wait = this.#wait;
     if (wait === undefined) return;
     this.giveUp(wait);
-    wait.fail(new LockClosedError(`${nameOf(this)}: shutdown() has begun, so no more locks are acquired`));
+    wait.fail(
+      new LockClosedError(
+        `${nameOf(this)}: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or give it more patience`,
+      ),
+    );
   }
 
   // ---- hold -------------------------------------------------------------------------------------------
@@ -510,7 +514,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
       await this.locker.queues.prolong(lease, Math.min(ms, untilEndMs), timeoutMs);
     } catch (error) {
       if (error instanceof LockError) throw error;
-      const message = `${nameOf(this)}: the store could not be asked to hold the lock for longer: ${errorMessage(error)}`;
+      const message = `${nameOf(this)}: the lock could not be extended in the store: ${errorMessage(error)}`;
       throw new LockUnreachableError(message, { cause: error });
     }
     this.assertHeld();
@@ -730,7 +734,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   private wasLost({ because }: Loss): string {
-    return `${nameOf(this)}: the lock was lost before the body ended (${because}); another body may have run at the same time`;
+    return `${nameOf(this)}: the lock was lost before the body ended (${because}). Another body may have run at the same time`;
   }
 }
 

@@ -20,7 +20,7 @@ import { formatValue } from "../format-value";
 export interface LockOptions {
   /** Time to live of the key in the store. Default `"30s"`, at least `"100ms"`. */
   readonly lockTime?: Duration;
-  /** How often a waiter checks again before it gives up. Default 3. */
+  /** How many times a waiter checks again before it gives up. Default 3. */
   readonly retryTimes?: number;
   /** The time between two checks. A release wakes the waiter earlier. Default `"5s"`. */
   readonly waitTime?: Duration;
@@ -291,7 +291,7 @@ function assertCompatible(settings: Settings, each = false): void {
   }
   if (lockAtLeastMs > lockTimeMs) {
     throw new LockOptionError(
-      `Expected \`lockAtLeast\` to be at most \`lockTime\`, because the lock of a dead process expires then, got ${lockAtLeastMs} ms and ${lockTimeMs} ms`,
+      `Expected \`lockAtLeast\` to be at most \`lockTime\`, because the lock of a dead process expires after that time, got ${lockAtLeastMs} ms and ${lockTimeMs} ms`,
     );
   }
   const given = {
@@ -329,7 +329,7 @@ function boolean(name: string, value: unknown): boolean {
 function storeName(value: unknown): string {
   if (typeof value === "string" && STORE_NAME.test(value)) return value;
   throw new LockOptionError(
-    `Expected \`store\` to be the name of a store: letters, digits, "-" and "_", got ${formatValue(value)}`,
+    `Expected \`store\` to be the name of a store: letters, digits, "-", and "_", got ${formatValue(value)}`,
   );
 }
 

@@ -78,7 +78,7 @@ export class LockManager implements QueueContext {
     this.newRequestId = newRequestId;
     this.store = store;
     this.inFlight = new InFlight(clock, commandTimeoutMs, (error) =>
-      onWarning(`a reply of the store could not be handled: ${errorMessage(error)}`),
+      onWarning(`could not process a reply of the store: ${errorMessage(error)}`),
     );
     const { acquireMany, enqueueMany, releaseMany, splitsMany } = store;
     const mostAtOnce = splitsMany === true ? Infinity : MOST_AT_ONCE;
@@ -114,14 +114,14 @@ export class LockManager implements QueueContext {
     });
     if (typeof unsubscribe !== "function") {
       throw new LockOptionError(
-        `Expected the store's listen() to return a function that ends the listening, got ${formatValue(unsubscribe)}`,
+        `Expected the store's listen() to return a function that unsubscribes, got ${formatValue(unsubscribe)}`,
       );
     }
     this.#unsubscribe = () => {
       try {
         unsubscribe();
       } catch (error) {
-        onWarning(`the store did not end the listening: ${errorMessage(error)}`);
+        onWarning(`could not unsubscribe from the store: ${errorMessage(error)}`);
       }
     };
   }

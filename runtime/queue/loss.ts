@@ -38,12 +38,12 @@ export function lossOf(
   // A shared key still exists when the lock time of one holder is over.
   const isOver = !isBeforeDeadline && holder !== undefined && isShared(holder);
   if (holder !== undefined && !isOver) {
-    const because = isReserved(holder) ? "the store passed it on to a waiter" : "somebody else holds it";
+    const because = isReserved(holder) ? "the store reserved its key for a waiter" : "somebody else holds it";
     return { outcome: "stolen", because, isEarly: isBeforeDeadline };
   }
   if (!isBeforeDeadline) return { outcome: "expired", because: "its key expired", isEarly: false };
   if (!isAnsweredInTime) {
-    const because = "its key was gone when the store answered, after the lock time";
+    const because = "the reply came after the lock time, and its key was gone";
     return { outcome: "expired", because, isEarly: true };
   }
   return {
@@ -91,7 +91,7 @@ export const HELD_AT_MOST: Loss = {
 /** The body inside a reentrant lock reached its own `holdAtMost`. The bodies around it keep the lock. */
 export const HELD_AT_MOST_INSIDE: Loss = {
   outcome: "expired",
-  because: "the holdAtMost of the body has passed",
+  because: "holdAtMost of the reentrant call has passed",
   isEarly: false,
 };
 

@@ -125,7 +125,7 @@ inBrowser("the page revokes and frees a lock only after a confirmation", async (
   const held = await admin.get("LOCK_pay_1");
   await page.getByRole("link", { name: "LOCK_pay_1" }).first().click();
   await page.getByRole("button", { name: "Revoke …" }).click();
-  await page.getByText("Revoke it? Its holder is notified").waitFor();
+  await page.getByText("Revoke it? Lockweave notifies its holder").waitFor();
   await page.getByRole("button", { name: "Leave it" }).click();
   t.is(await admin.get("LOCK_pay_1"), held);
   await page.getByRole("button", { name: "Revoke …" }).click();

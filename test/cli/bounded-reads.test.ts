@@ -95,7 +95,7 @@ inMatrixSerially("top in a terminal draws its first screen with a bounded number
   const terminal = spawn("script", ofScript(command));
   let shown = "";
   terminal.stdout.setEncoding("utf8").on("data", (text: string) => void (shown += text));
-  await until(() => shown.includes("looked through"));
+  await until(() => shown.includes(" keys scanned"));
   const [, commands = ""] = /(\d+) commands in/.exec(shown) ?? [];
   terminal.kill();
   t.true(Number(commands) < 45_000, shown);

@@ -166,7 +166,7 @@ inMatrixSerially("check at the root of a monorepo finds the projects of its pack
   await rm(project.path("packages/b/dist"), { recursive: true });
   const { code, said } = await check(project);
   t.is(code, 1, said);
-  t.true(said.startsWith("packages/b/src/b.ts:1:5: `b` is not proved to be locked: no project"), said);
+  t.true(said.startsWith("packages/b/src/b.ts:1:5: `b` is not proved to be locked: none of the built"), said);
 });
 
 inMatrixSerially("check accepts a solution if only its project without the tests was built", async (t) => {
@@ -252,7 +252,7 @@ inMatrixSerially(
     const { code, said } = await check(project);
     t.is(code, 1);
     t.deepEqual(said.trimEnd().split("\n"), [
-      "scripts/nightly.ts:1:5: `nightly` is not proved to be locked: no project that has written output compiles this file.",
+      "scripts/nightly.ts:1:5: `nightly` is not proved to be locked: none of the built projects compiles this file.",
       "-> Build the project that compiles these files, or name it: `lockweave check -p <tsconfig>`.",
       "-> Compared with the output of `tsconfig.build.json`. If another tsconfig builds this, name it with `-p`.",
     ]);
@@ -344,7 +344,10 @@ outsideMatrixSerially("check names the tsconfig that would write code if nothing
   const project = await makeProject({ ...FILES, "tsconfig.json": NO_EMIT });
   const silent = await check(project);
   t.is(silent.code, 2);
-  t.true(silent.said.includes("`tsconfig.build.json` does, but its output does not exist yet."), silent.said);
+  t.true(
+    silent.said.includes("`tsconfig.build.json` writes code, but its output does not exist yet."),
+    silent.said,
+  );
   await project.write({ "tsconfig.json": ELSEWHERE });
   const { code, said } = await check(project);
   t.is(code, 1);

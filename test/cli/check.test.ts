@@ -435,7 +435,7 @@ export async function pay(id: string) { return work(id); }
         /^src\/a\.ts:2:5: .*holds 2 of 2 locks of that name and key, but they may be copies of one\.$/m,
       );
       t.regex(said, /^src\/b\.ts:2:5: /m);
-      t.regex(said, /^-> Give functions with one name and one key different names/m);
+      t.regex(said, /^-> Rename functions that share a name and a key/m);
     }
   }
 });
@@ -493,7 +493,7 @@ outsideMatrixSerially("check reports an output whose body is outside of its lock
   );
   const { code, said } = await check(project);
   t.is(code, 1);
-  t.regex(said, /^src\/order\.ts:3:7: .*the steps of its lock are not around its body\.\n->/);
+  t.regex(said, /^src\/order\.ts:3:7: .*its lock does not surround its body\.\n->/);
 });
 
 outsideMatrixSerially("check reports a wrong tag even if the output has a lock", async (t) => {

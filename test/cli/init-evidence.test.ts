@@ -416,6 +416,6 @@ test("init asks the user for a configuration if Rollup has none", async (t) => {
   const { draft } = planFor(await projectOf({ scripts: { build: "rollup -c" } }));
   t.deepEqual(
     draft.byHand.map(({ why }) => why),
-    ["Rollup has no configuration here. Create one with"],
+    ["Rollup has no configuration file. Create one with"],
   );
 });

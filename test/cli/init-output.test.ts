@@ -39,8 +39,8 @@ async function javaScript(files: Files, manifest: object = {}): Promise<Project>
 const NEXT = (commands: string, lock: string): string => `
 Next
 ${commands}
-Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async method of yours, say
-\`configure({ redis: "redis://localhost:6379" })\` where your application starts, and delete ${lock}.
+Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above one of your async methods, call
+\`configure({ redis: "redis://localhost:6379" })\` once at startup, and delete ${lock}.
 \`npx lockweave list\` shows every lock; \`npx lockweave check\` proves them.
 Both need TypeScript: \`npm install --save-dev typescript@6\`.
 `;
@@ -197,7 +197,7 @@ inMatrix(
     t.is(code, 0);
     t.true(
       text.includes(
-        "\n\nYour first lock is first-lock.ts. Rspack builds it with your application: import it where that starts, and `A1 is paid under LOCK_firstLock_A1` is printed.\n\nNext\n",
+        "\n\nYour first lock is in first-lock.ts. Rspack builds it with your application: import it in the entry file of the application. At startup it prints `A1 is paid under LOCK_firstLock_A1`.\n\nNext\n",
       ),
       text,
     );
@@ -365,9 +365,9 @@ test.serial(
 Other tools
   prettier-plugin-jsdoc deletes the value of a tag's first attribute. Fix: turn it off for the files with tags.
   Add \`overrides: [{ files: "src/**", options: { plugins: [] } }]\` to Prettier's configuration, or see ${page}.
-  ESLint reports names that only a tag uses as unused, and \`--fix\` may remove their imports.
+  ESLint reports names used only in tags as unused, and \`--fix\` may remove their imports.
   Fix: add \`lockweave.configs.recommended\` of "lockweave/eslint" to eslint.config.mjs.
-  Biome reports names that only a tag uses as unused. Fix: see ${page}.
+  Biome reports names used only in tags as unused. Fix: see ${page}.
   The Swagger plugin publishes a tag above a route handler as its summary. Fix: write the tag in a second comment. See ${page}.
 `),
       text,

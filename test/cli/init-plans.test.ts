@@ -93,7 +93,7 @@ const NEXT: readonly (readonly [script: string, command: string, woven?: RegExp]
     /`npx rspack build --entry \.\/src\/first-lock\.ts -o dist\/first` shows .* in dist\/first$/,
   ],
   ["farm build", "npm run it", /^builds with locks$/],
-  ["esbuild src/main.ts", "node esbuild.config.mjs", /what your entry points import/],
+  ["esbuild src/main.ts", "node esbuild.config.mjs", /builds your entry points with locks/],
   ["next build", "npm run it", /under \.next\/server$/],
   ["tsx src/main.ts", "npx tsx --import lockweave/register src/first-lock.ts"],
   ["node src/main.ts", "node --import lockweave/register src/first-lock.ts"],
@@ -453,7 +453,10 @@ test("init adds the plugin to an esbuild call that takes plugins", async (t) => 
   );
   t.false(draft.changes.has("build.mjs"));
   const [{ file, why } = { file: "", why: "" }] = draft.byHand;
-  t.deepEqual([file, why], ["build.mjs", "`buildSync` takes no plugins. Replace it by `await build`, with"]);
+  t.deepEqual(
+    [file, why],
+    ["build.mjs", "`buildSync` takes no plugins. Replace it with `await build`, and add"],
+  );
 });
 
 test("init requires the plugin in a CommonJS configuration, below the comments about the file", async (t) => {

@@ -70,7 +70,7 @@ test.serial("no command prints a password that the server refuses or repeats", a
         const url = `redis://app:${encodeURIComponent(secret)}@127.0.0.1:${port}`;
         const { code, stdout, stderr } = await programs.lockweave([...args, "--redis", url]);
         t.is(code, 2, stdout + stderr);
-        t.regex(stderr, /^lockweave: redis:\/\/127\.0\.0\.1:\d+ cannot be read: /);
+        t.regex(stderr, /^lockweave: Cannot read redis:\/\/127\.0\.0\.1:\d+: /);
         t.false((stdout + stderr).includes(BEGINNING) || (stdout + stderr).includes(END), stderr);
       }
     }

@@ -258,7 +258,7 @@ test.serial("a confirmation changes nothing if another holder has the lock by th
   const { confirmation } = await post<Question>("/release", { key: "LOCK_pay", now: true });
   await hold("LOCK_pay", "b");
   const { said } = await post<{ said: string }>("/confirm", { confirmation });
-  t.is(said, "The lock has another holder now, so nothing was changed.");
+  t.is(said, "The lock has changed in the meantime, so nothing was changed.");
   t.is(await admin.get("LOCK_pay"), "b".repeat(32));
 });
 
@@ -280,7 +280,7 @@ test.serial(
 test.serial("ui exits with 2 if its port is in use or is not a port", async (t) => {
   const taken = await programs.lockweave(["ui", "--port", String(page.port)]);
   t.is(taken.code, 2);
-  t.regex(taken.stderr, /^lockweave: The page cannot be served: .*EADDRINUSE/);
+  t.regex(taken.stderr, /^lockweave: Cannot serve the page: .*EADDRINUSE/);
   for (const port of ["x", "-1", "65536", "1.5"]) {
     const wrong = await programs.lockweave(["ui", `--port=${port}`]);
     t.is(wrong.code, 2);

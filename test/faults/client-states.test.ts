@@ -80,7 +80,7 @@ test("a wrong password fails the first connection immediately, and later connect
   const guarded = await startRedis("--requirepass", "one");
   t.teardown(guarded.stop);
   const wrong = redisStoreAt(`redis://:two@127.0.0.1:${guarded.port}`);
-  isMisconfigured(t, await refusal(t, wrong), /refused the password.*WRONGPASS/);
+  isMisconfigured(t, await refusal(t, wrong), /rejected the password.*WRONGPASS/);
   const process = processOver(t, redisStoreAt(`redis://:one@127.0.0.1:${guarded.port}`));
   await process.call(KEY, {}, () => {});
   const admin = guarded.client({ password: "one" });
@@ -174,7 +174,7 @@ test("the timeout error says that another program holds the key", async (t) => {
     t,
     process,
     `${KEY}_foreign`,
-    /a value that lockweave did not write.*Fix: /,
+    /a value that Lockweave did not write.*Fix: /,
   );
   t.is(error.code, "LOCK_WAIT_TIME_OUT");
 });

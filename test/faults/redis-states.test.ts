@@ -27,7 +27,7 @@ const STATES: Record<string, State> = {
     begin: (admin) => admin.replicaof("127.0.0.1", 1),
     end: (admin) => admin.replicaof("NO", "ONE"),
     error: LockUnreachableError,
-    words: /could not be asked .*READONLY You can't write against a read only replica/,
+    words: /did not grant the lock .*READONLY You can't write against a read only replica/,
   },
   "Redis is a replica that has lost its master (MASTERDOWN)": {
     async begin(admin) {
@@ -36,19 +36,19 @@ const STATES: Record<string, State> = {
     },
     end: (admin) => admin.replicaof("NO", "ONE"),
     error: LockUnreachableError,
-    words: /could not be asked .*(MASTERDOWN|READONLY)/, // A plain write gets the latter.
+    words: /did not grant the lock .*(MASTERDOWN|READONLY)/, // A plain write gets the latter.
   },
   "Redis is out of memory (OOM)": {
     begin: (admin) => config(admin, "maxmemory", "1"),
     end: (admin) => config(admin, "maxmemory", "0"),
     error: LockUnreachableError,
-    words: /could not be asked .*OOM command not allowed/,
+    words: /did not grant the lock .*OOM command not allowed/,
   },
   "Redis has too few replicas (NOREPLICAS)": {
     begin: (admin) => config(admin, "min-replicas-to-write", "1"),
     end: (admin) => config(admin, "min-replicas-to-write", "0"),
     error: LockUnreachableError,
-    words: /could not be asked .*NOREPLICAS/,
+    words: /did not grant the lock .*NOREPLICAS/,
   },
   "Redis cannot save to disk (MISCONF)": {
     async begin(admin) {
@@ -60,7 +60,7 @@ const STATES: Record<string, State> = {
     },
     end: (admin) => config(admin, "save", ""),
     error: LockUnreachableError,
-    words: /could not be asked .*MISCONF/,
+    words: /did not grant the lock .*MISCONF/,
   },
   "a script runs forever (BUSY)": {
     async begin(admin) {
@@ -80,16 +80,16 @@ const STATES: Record<string, State> = {
     },
     end: (admin) => admin.script("KILL"),
     error: LockUnreachableError,
-    words: /could not be asked .*BUSY/,
+    words: /did not grant the lock .*BUSY/,
   },
-  "Redis asks for a password (NOAUTH)": {
+  "Redis requires a password (NOAUTH)": {
     async begin(admin) {
       await config(admin, "requirepass", "secret");
       await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     },
     end: (admin) => config(admin, "requirepass", ""),
     error: LockMisconfiguredError,
-    words: /Redis asks for a password \(NOAUTH.*\)\. Fix: give it to the client/,
+    words: /Redis requires a password \(NOAUTH.*\)\. Fix: give it to the client/,
   },
   "the Redis user may not run a command (NOPERM)": {
     begin: (admin) => admin.call("ACL", "SETUSER", "default", "-set"),

@@ -244,7 +244,7 @@ boot(configure);
   });
   const { code, stdout, stderr } = await project.tspc();
   t.deepEqual([code, stdout], [0, ""]);
-  t.regex(stderr, /^src\/a\.ts\(3,6\): warning TS901405: LW1405: This passes `configure` on as a value\. /);
+  t.regex(stderr, /^src\/a\.ts\(3,6\): warning TS901405: LW1405: This passes `configure` as a value\. /);
   t.regex((await project.run("out/a.js")).stderr, /LockNotWovenError: /);
   t.regex((await lockweave(project, "check")).stderr, /^src\/a\.ts:3:6: warning: LW1405: /m);
 });

@@ -526,7 +526,7 @@ const LATER: Readonly<
       const moved = code.replace(/return await (work\(id\));([^]*?release\(lock\);\s*\})/, "$2 return $1;");
       await project.write({ [`out/${file}.js`]: moved });
     },
-    /the steps of its lock are not around its body/,
+    /its lock does not surround its body/,
   ],
 };
 

@@ -108,7 +108,8 @@ test("a wait timeout releases the acquired keys and names the missing key in its
   await fleet.foreignHolder("b", 60_000);
   const entering = t.throwsAsync(enter(one, ["c", "b", "a"], { retryTimes: 2, waitTime: "500ms" }), {
     instanceOf: LockWaitTimeoutError,
-    message: /LOCK_WAIT_TIME_OUT: b is held by another and did not become free within 1000 ms \(retryTimes=2/,
+    message:
+      /LOCK_WAIT_TIME_OUT: b is held by another caller and did not become free within 1000 ms \(retryTimes=2/,
   });
   await fleet.clock.advance(1_000);
   await entering;

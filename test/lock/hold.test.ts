@@ -72,7 +72,7 @@ test("a lock without the watchdog expires, and its release reports the loss", as
   const { body, running, end } = job();
   const holder = t.throwsAsync(fleet.process().call(KEY, { watchdog: false, lockTime: "20s" }, body), {
     instanceOf: LockLostError,
-    message: /the lock was lost before the body ended \(its key expired\); another body may have run/,
+    message: /the lock was lost before the body ended \(its key expired\)\. Another body may have run/,
   });
   await running;
   await fleet.clock.advance(20 * SECOND);

@@ -9,7 +9,7 @@ import { idle, job, passes } from "../support/jobs";
 const KEY = "LOCK_account_1";
 const OUTER = { reentrant: true, lockTime: "3s" } as const;
 const INNER = { ...OUTER, holdAtMost: "5s" } as const;
-const LOST = { instanceOf: LockLostError, message: /the holdAtMost of the body has passed/ } as const;
+const LOST = { instanceOf: LockLostError, message: /holdAtMost of the reentrant call has passed/ } as const;
 
 test("an inner body loses the lock at its own holdAtMost, and the outer body keeps it", async (t) => {
   const fleet = new Fleet();

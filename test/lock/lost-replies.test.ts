@@ -181,7 +181,7 @@ test("an unreachable store is reported within the wait budget", async (t) => {
   const call = t.throwsAsync(fleet.process().call(KEY, { retryTimes: 2, waitTime: "1s" }, idle), {
     instanceOf: LockUnreachableError,
     message:
-      "LOCK_payOrder_1: the store could not be asked within 2000 ms (retryTimes=2, waitTime=1000ms): connect ECONNREFUSED",
+      "LOCK_payOrder_1: the store did not grant the lock within 2000 ms (retryTimes=2, waitTime=1000ms): connect ECONNREFUSED",
   });
   await fleet.clock.advance(2 * SECOND);
   t.like(await call, { cause: { message: "connect ECONNREFUSED" } });
@@ -277,7 +277,7 @@ test("a store that throws instead of rejecting is handled like one that rejects"
   });
   fleet.store.onTake = (send) => send();
   t.is(await fleet.process().call(KEY, {}, () => "result"), "result");
-  t.regex(fleet.warnings.join("\n"), /the release was not confirmed \(not a promise\)/);
+  t.regex(fleet.warnings.join("\n"), /the store did not confirm the release \(not a promise\)/);
 
   await fleet.foreignHolder("other", 60 * SECOND);
   fleet.store.onPlace = fail;

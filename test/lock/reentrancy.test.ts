@@ -291,7 +291,7 @@ test("an inner call whose options cannot be applied after the outer body ended r
   await process.call(KEY, REENTRANT, () => {
     inner = t.throwsAsync(
       process.call(KEY, { ...REENTRANT, lockTime: "60s" }, () => t.fail()),
-      { instanceOf: LockUnreachableError, message: /on its terms, too: connect ECONNREFUSED$/ },
+      { instanceOf: LockUnreachableError, message: /the lock that it reenters: connect ECONNREFUSED$/ },
     );
   });
   await inner;

@@ -123,7 +123,7 @@ test("an unconfirmed release logs a warning and is sent again", async (t) => {
   await fleet.clock.advance(SECOND);
   t.regex(
     fleet.warnings.join("\n"),
-    /the release was not confirmed \(no reply from the store within 1000 ms\)/,
+    /the store did not confirm the release \(no reply from the store within 1000 ms\)/,
   );
   fleet.store.onDrop = (send) => send();
   await fleet.clock.advance(1_100);

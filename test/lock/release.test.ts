@@ -57,7 +57,7 @@ test("a body's result is returned even if the release reply is lost, and a warni
   t.is(await call, "result");
   t.regex(
     fleet.warnings.join("\n"),
-    /the release was not confirmed \(no reply from the store within 1000 ms\); it is sent again/,
+    /the store did not confirm the release \(no reply from the store within 1000 ms\)\. Lockweave sends it again/,
   );
   fleet.store.onDrop = (send) => send();
   await fleet.clock.advance(1_100);
@@ -123,7 +123,7 @@ test("a release that is answered after the lock time reports the missing key wit
   const call = process.call(KEY, { lockTime: "200ms", watchdog: false }, () => passes(fleet.clock, 180));
   const outcome = t.throwsAsync(call, {
     instanceOf: LockLostError,
-    message: /its key was gone when the store answered, after the lock time/,
+    message: /the reply came after the lock time, and its key was gone/,
   });
   await fleet.clock.advance(10_000);
   await outcome;

@@ -43,7 +43,7 @@ test("a try behind another local call reports that call, not an unreachable stor
     {
       instanceOf: LockWaitTimeoutError,
       message:
-        "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 was asked for before by another call in this process and did not become free within 0 ms (retryTimes=0, waitTime=5000ms)",
+        "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 has an earlier waiter in this process and did not become free within 0 ms (retryTimes=0, waitTime=5000ms)",
     },
   );
   await fleet.clock.advance(20);

@@ -75,7 +75,7 @@ void (async () => {
     t.regex(first, /^LOCK_MISCONFIGURED This process has loaded several versions of lockweave: /);
     t.true(first.includes(`${version} (${ours}`), first);
     t.true(first.includes(`${OTHER} (${other}`), first);
-    t.regex(first, /Fix: a library with tags names lockweave under "peerDependencies"/);
+    t.regex(first, /Fix: in each library with tags, list lockweave in "peerDependencies"/);
     t.regex(second, /No lock store is configured\. Fix: call configure/);
   });
 

@@ -145,7 +145,7 @@ test("locks", async () => {
   expect(await Promise.all([withLock("k", {}, body), withLock("k", {}, body)])).toEqual(["locked", "locked"]);
   await shutdown();
   configure({ redis: "redis://127.0.0.1:1", woven: false, commandTimeout: "200ms", logger: { warn() {} } });
-  await expect(withLock("k", { retryTimes: 0 }, body)).rejects.toThrow("could not be asked");
+  await expect(withLock("k", { retryTimes: 0 }, body)).rejects.toThrow("did not grant the lock");
   await shutdown();
   const locks = testLocks({ woven: false });
   await withLock("k", {}, () => {});

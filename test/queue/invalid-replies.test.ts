@@ -116,7 +116,7 @@ test("a store whose listen() returns no function is rejected immediately", (t) =
   const deaf = Object.assign(Object.create(fleet.store) as Store, { listen: () => undefined });
   t.throws(() => fleet.process({ store: deaf }), {
     instanceOf: LockOptionError,
-    message: /listen\(\) to return a function that ends the listening, got undefined/,
+    message: /listen\(\) to return a function that unsubscribes, got undefined/,
   });
 });
 

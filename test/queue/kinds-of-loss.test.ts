@@ -26,7 +26,7 @@ for (const isBeforeItsTime of [true, false]) {
     t.deepEqual(lossOf(ID, "another", isBeforeItsTime), { ...stolen, because: "somebody else holds it" });
     t.deepEqual(lossOf(ID, next, isBeforeItsTime), {
       ...stolen,
-      because: "the store passed it on to a waiter",
+      because: "the store reserved its key for a waiter",
     });
   });
 }

@@ -30,7 +30,7 @@ for (const [what, fate] of [
     await fleet.clock.advance(3 * SECOND);
     await Promise.all(waiting);
     t.deepEqual(order, [1, 2, 3]);
-    t.regex(fleet.warnings.join("\n"), /the release was not confirmed/);
+    t.regex(fleet.warnings.join("\n"), /the store did not confirm the release/);
     await fleet.leftNothing(t, KEY, process);
   });
 }
@@ -227,7 +227,7 @@ test("a waiter behind an unanswered caller reports an unreachable store, not a b
   // It is not yet known whether the store is reachable when this waiter gives up.
   const hasty = t.throwsAsync(
     process.call(KEY, { retryTimes: 1, waitTime: "300ms" }, () => t.fail()),
-    { instanceOf: LockWaitTimeoutError, message: /was asked for before by another call in this process and/ },
+    { instanceOf: LockWaitTimeoutError, message: /has an earlier waiter in this process and/ },
   );
   await fleet.clock.advance(5 * SECOND);
   await Promise.all([...waits, hasty]);

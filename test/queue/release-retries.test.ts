@@ -64,7 +64,7 @@ test("a release that the store rejects is retried until the lock time ends", asy
   await fleet.clock.advance(60 * SECOND);
   t.true(fleet.store.releases > 25 && fleet.store.releases < 40, `${fleet.store.releases} releases`);
   t.is(fleet.clock.pendingTimers, 0);
-  t.regex(fleet.warnings.join("\n"), /the release was not confirmed \(NOPERM\)/);
+  t.regex(fleet.warnings.join("\n"), /the store did not confirm the release \(NOPERM\)/);
 });
 
 for (const [what, fate] of [

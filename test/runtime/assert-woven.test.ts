@@ -111,7 +111,7 @@ test("the error of assertWoven() says how to fix it", (t) => {
   const { holdsArrow = () => {} } = loaded(UNTAGGED, byEsbuild({}));
   t.regex(
     messageOf(holdsArrow),
-    /^The function `holdsArrow` was not woven: a function inside it has a lock, .* Fix: put/,
+    /^The function `holdsArrow` was not woven: it has no lock, but a function inside it has one\. Fix: put/,
   );
   t.regex(
     messageOf(holdsArrow.bind(null)),

@@ -460,7 +460,7 @@ function opened(): void {
     "a second configure()",
     call,
     LockMisconfiguredError,
-    "configure() was called before",
+    "configure() was already called",
     "shutdown()",
   );
 }
@@ -741,7 +741,9 @@ for (const [what, value, path, ...words] of [
 // ---- bodies and other arguments -------------------------------------------------------------------------
 
 for (const given of [undefined, null, "body", 7, {}, [], Promise.resolve(1), Symbol("body"), hostile]) {
-  const words = [`Expected withLock(key, options, body) to be given a function, got ${formatValue(given)}`];
+  const words = [
+    `Expected \`body\` of withLock(key, options, body) to be a function, got ${formatValue(given)}`,
+  ];
   refuses(
     `withLock() with the body ${titled(given)}`,
     () => withLock("k", {}, given),

@@ -104,12 +104,12 @@ test.serial("configure() called from another file throws an error that names bot
   t.throws(
     () => configure({ store: memoryStore() }, "woven", "my-app/src/db.ts"),
     expected(
-      "configure() was called before: in my-app/src/hooks.server.ts, and now in my-app/src/db.ts. Fix: call `await shutdown()` before you configure again.",
+      "configure() was already called: in my-app/src/hooks.server.ts, and now in my-app/src/db.ts. Fix: call `await shutdown()` before you configure again.",
     ),
   );
   t.throws(
     () => configure({ store: memoryStore() }, "woven"),
-    expected("configure() was called before. Fix: call `await shutdown()` before you configure again."),
+    expected("configure() was already called. Fix: call `await shutdown()` before you configure again."),
   );
 });
 
@@ -118,7 +118,7 @@ test.serial("configure() without a call site always throws when called a second 
   for (const callSite of [undefined, HERE]) {
     t.throws(() => configure({ store: memoryStore() }, "woven", callSite), {
       instanceOf: LockMisconfiguredError,
-      message: "configure() was called before. Fix: call `await shutdown()` before you configure again.",
+      message: "configure() was already called. Fix: call `await shutdown()` before you configure again.",
     });
   }
 });

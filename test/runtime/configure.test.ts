@@ -61,7 +61,7 @@ test.serial("a second configure() throws until shutdown() has run", async (t) =>
   configure({ store: memoryStore() }, "woven");
   t.throws(() => configure({ store: memoryStore() }, "woven"), {
     instanceOf: LockMisconfiguredError,
-    message: "configure() was called before. Fix: call `await shutdown()` before you configure again.",
+    message: "configure() was already called. Fix: call `await shutdown()` before you configure again.",
   });
   await shutdown();
   t.notThrows(() => configure({ store: memoryStore() }, "woven"));
@@ -188,7 +188,8 @@ test.serial("shutdown() rejects waiters and later calls if no lock is held", asy
         {
           instanceOf: LockClosedError,
           code: "LOCK_CLOSED",
-          message: "k: shutdown() has begun, so no more locks are acquired",
+          message:
+            "k: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or give it more patience",
         },
       ),
     ),
@@ -381,7 +382,7 @@ test.serial(
       }),
       {
         instanceOf: LockLostError,
-        message: /\(shutdown\(\) released it, because the body outlasted the patience\)/,
+        message: /\(shutdown\(\) revoked it, because the body ran longer than the patience\)/,
       },
     );
     await fleet.clock.settle();
@@ -394,7 +395,7 @@ test.serial(
     t.true((await aborted.promise) instanceof LockLostError);
     t.regex(
       fleet.warnings.join("\n"),
-      /^k [0-9a-f]{8} lost the lock: shutdown\(\) released it, because the body outlasted/,
+      /^k [0-9a-f]{8} lost the lock: shutdown\(\) revoked it, because the body ran longer/,
     );
     end.resolve();
     await body;
@@ -539,6 +540,6 @@ test.serial("warnings go to the console if no logger is configured", async (t) =
   t.is(out, "end");
   t.regex(
     err,
-    /^lockweave: child-warned [0-9a-f]{8} lost the lock: shutdown\(\) released it, because the body outlasted/,
+    /^lockweave: child-warned [0-9a-f]{8} lost the lock: shutdown\(\) revoked it, because the body ran longer/,
   );
 });

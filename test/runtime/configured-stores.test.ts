@@ -69,7 +69,7 @@ test.serial("a reentrant lock is entered again only in its own store", async (t)
     withLock("k", { ...again, store: "payments" }, () => {}),
     {
       instanceOf: LockWaitTimeoutError,
-      message: /^LOCK_WAIT_TIME_OUT: k in payments is held in this process/,
+      message: /^LOCK_WAIT_TIME_OUT: k in payments has been held in this process/,
     },
   );
   t.is(await withLock("k", again, () => "free"), "free");
@@ -145,7 +145,7 @@ test.serial("a warning of a store begins with the name of the store", async (t) 
   const lock = withLock("k", { ...IMPATIENT, store: "payments" }, () => {});
   await t.throwsAsync(lock, {
     code: "LOCK_UNREACHABLE",
-    message: /^k in payments: the store could not be asked/,
+    message: /^k in payments: the store did not grant the lock/,
   });
   await warned.promise;
   t.regex(warnings[0] ?? "", /^payments: there is no connection to Redis: /);

@@ -52,7 +52,7 @@ for (const [part, got] of [
     t.throws(() => lockKey("payOrder", "first", part as KeyValue), {
       instanceOf: LockKeyError,
       code: "LOCK_BAD_KEY",
-      message: `Expected key part 2 of "payOrder" to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ${got}`,
+      message: `Expected key part 2 of "payOrder" to be a non-empty string, a finite number in the safe range, a bigint, or a boolean, got ${got}`,
     });
   });
 }
@@ -183,12 +183,12 @@ for (const [what, make, message] of [
   [
     "is empty",
     () => wholeKey`mutex:${""}`,
-    "Expected value 1 of the key \"mutex:${}\" to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got ''",
+    "Expected value 1 of the key \"mutex:${}\" to be a non-empty string, a finite number in the safe range, a bigint, or a boolean, got ''",
   ],
   [
     "is missing",
     () => wholeKey`mutex:${JSON.parse("{}").orderNo as string}`,
-    'Expected value 1 of the key "mutex:${}" to be a non-empty string, a finite number in the safe range, a bigint or a boolean, got undefined',
+    'Expected value 1 of the key "mutex:${}" to be a non-empty string, a finite number in the safe range, a bigint, or a boolean, got undefined',
   ],
 ] as const) {
   test(`wholeKey rejects a value that ${what}`, (t) => {

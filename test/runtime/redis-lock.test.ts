@@ -91,7 +91,10 @@ test("a call returns the body's result if the connection breaks during the relea
   await until(async () => (await watcher.exists("LOCK_break")) === 0);
   proxy.cut();
   t.is(await call, "result");
-  t.regex(warnings.join("\n"), /the release was not confirmed \(the connection broke during the release/);
+  t.regex(
+    warnings.join("\n"),
+    /the store did not confirm the release \(the connection broke during the release/,
+  );
   await store.close();
 });
 

@@ -149,6 +149,6 @@ test.serial(
     t.is(await holder, "done");
     await down;
     t.true(stores.broken.closed && stores.whole.closed);
-    t.deepEqual(warnings, ["broken: the store did not end the listening: nobody listens"]);
+    t.deepEqual(warnings, ["broken: could not unsubscribe from the store: nobody listens"]);
   },
 );

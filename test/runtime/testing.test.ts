@@ -94,7 +94,8 @@ test.serial("reset() names locks that are still held, and then starts with an em
   });
   await entered.promise;
   await t.throwsAsync(locks.reset(), {
-    message: "The test has ended, and these locks are still held: LOCK_payOrder_A1 (pay)",
+    message:
+      "These locks are still held at the end of the test: LOCK_payOrder_A1 (pay). Fix: await the locked calls in the test",
   });
   await pay("A1");
   t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
@@ -104,7 +105,7 @@ test.serial("reset() names locks that are still held, and then starts with an em
   t.is(warnings.length, 1);
   t.regex(
     warnings[0] ?? "",
-    /^lockweave: LOCK_payOrder_A1 \(pay\) [0-9a-f]{8} lost the lock: shutdown\(\) released it/,
+    /^lockweave: LOCK_payOrder_A1 \(pay\) [0-9a-f]{8} lost the lock: shutdown\(\) revoked it/,
   );
 });
 

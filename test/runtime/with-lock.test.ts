@@ -51,7 +51,7 @@ test("withLock() with the key of a tag waits for the tagged function", async (t)
     {
       instanceOf: LockWaitTimeoutError,
       message:
-        /^LOCK_WAIT_TIME_OUT: LOCK_payOrder_by-hand is held in this process by OrderService\.pay, for 0 ms now,/,
+        /^LOCK_WAIT_TIME_OUT: LOCK_payOrder_by-hand has been held in this process by OrderService\.pay for 0 ms and/,
     },
   );
   await woven.release();
@@ -163,7 +163,7 @@ test("tryObtain() rejects the options for waiting", async (t) => {
   for (const name of ["retryTimes", "waitTime", "onFailure"]) {
     await t.throwsAsync(tryObtain("by-hand-try-2", { [name]: undefined }), {
       instanceOf: LockOptionError,
-      message: `tryObtain() does not wait, so it has no option \`${name}\`: use obtain()`,
+      message: `tryObtain() does not wait, so it has no option \`${name}\`. Fix: use obtain()`,
     });
   }
   await t.throwsAsync(tryObtain("by-hand-try-2", null as unknown as TryOptions), {
@@ -181,7 +181,7 @@ test("a lock can be released before the end of its scope", async (t) => {
 test("obtain() rejects `reentrant`, and names withLock() instead", async (t) => {
   await t.throwsAsync(obtain("by-hand-10", { reentrant: true }), {
     instanceOf: LockOptionError,
-    message: "obtain() cannot be reentrant, because its scope is not a function: use withLock()",
+    message: "obtain() cannot be reentrant, because its scope is not a function. Fix: use withLock()",
   });
 });
 
@@ -217,7 +217,7 @@ test("withLock() without a body throws an error that names the argument", async 
   const untyped = withLock as unknown as (key: string, options: unknown) => Promise<unknown>;
   await t.throwsAsync(untyped("k", {}), {
     instanceOf: LockOptionError,
-    message: "Expected withLock(key, options, body) to be given a function, got undefined",
+    message: "Expected `body` of withLock(key, options, body) to be a function, got undefined",
   });
 });
 
@@ -232,7 +232,7 @@ test("withLock() rejects a bad option before it sends anything", async (t) => {
 test("currentLock() outside of woven code throws an error that says where it works", (t) => {
   t.throws(() => currentLock(), {
     code: "LOCK_NOT_WOVEN",
-    message: /in the body of a function with @redisLock/,
+    message: /in the body of a woven function with @redisLock/,
   });
 });
 
@@ -245,7 +245,7 @@ for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
   test(`withLock() and obtain() reject ${key}, because Lockweave keeps that prefix for its queues`, async (t) => {
     const expected = {
       instanceOf: LockKeyError,
-      message: `Expected a lock key that does not begin with "lockweave:", which Lockweave keeps for its queues, got '${key}'`,
+      message: `Expected a lock key that does not begin with "lockweave:", which is reserved for Lockweave's queues, got '${key}'`,
     };
     await t.throwsAsync(
       withLock(key, {}, () => t.fail()),

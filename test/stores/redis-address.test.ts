@@ -109,7 +109,7 @@ test("the error for an invalid address contains no password", (t) => {
   }
   t.throws(() => redisStoreAt({ url: "redis://a", user: "app" } as RedisAddress), {
     message:
-      'Expected `redis` to be { url: "rediss://...", tls: { ca } }, whose `tls` Node\'s tls.connect() takes, got { url, user }: see `user`',
+      'Expected `redis` to be { url: "rediss://...", tls: { ca } }, got { url, user }. Fix: correct `user`. `tls` takes the options of Node\'s tls.connect()',
   });
 });
 

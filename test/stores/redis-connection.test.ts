@@ -249,7 +249,7 @@ test("a Redis that requires a password throws LockMisconfiguredError", async (t)
   for (const shut of [silent, storeAt(t, guarded.url)]) {
     await t.throwsAsync(take(shut, newKey(), newId()), {
       instanceOf: LockMisconfiguredError,
-      message: /Redis asks for a password \(.*NOAUTH.*\)\. Fix: give it to the client/,
+      message: /Redis requires a password \(.*NOAUTH.*\)\. Fix: give it to the client/,
     });
   }
   const open = storeAt(t, `redis://:open%20sesame@127.0.0.1:${guarded.port}`);

@@ -288,7 +288,7 @@ test("redisStore() rejects a keyPrefix that could collide with the reserved name
   for (const keyPrefix of ["lockweave:", "shop:lockweave:2:queue:", "lock"]) {
     t.throws(() => redisStore(server.client({ keyPrefix })), {
       instanceOf: LockOptionError,
-      message: /keyPrefix not to contain lockweave:/,
+      message: /keyPrefix must neither contain lockweave:/,
     });
   }
 });

@@ -52,9 +52,9 @@ Source code:
   eject   Replace tags with the generated lock code
 
 Running applications:
-  top            Show held locks and waiters, again and again in a terminal
+  top            Show held locks and waiters, live in a terminal
   tail           Print a line for each lock that is acquired, waited for, revoked, or released (sampled)
-  ui             Show locks, their last hour, and their timelines in a browser on this machine
+  ui             Serve a local web page with locks, timelines, and contention
   inspect <key>  Show one lock
   release <key>  Revoke a lock; its key becomes free when its body ends
 
@@ -68,14 +68,14 @@ Options:
   -w, --watch                build: Build again after each change; check: Check the tags again after each change
       --output <path>        check: The output of a bundler: a file, a directory, or a glob such as "dist/**/*.js";
                              can be repeated (default: the files that tsconfig.json names)
-      --redis <url>          top, tail, ui, inspect, release: Redis, Sentinel, or a node of the Cluster; repeat it for
+      --redis <url>          top, tail, ui, inspect, release: Redis, Sentinel, or a Cluster node; can be repeated for
                              the masters of a quorum (default: the environment variable REDIS_URL)
-      --match <pattern>      top, tail, ui: The keys of locks, as a pattern of Redis' SCAN
+      --match <pattern>      top, tail, ui: A pattern of the keys to show, as for SCAN
                              (default: LOCK_*, and all keys that have waiters)
       --prefix <text>        top, tail, ui, inspect, release: The client's keyPrefix
-      --port <number>        ui: The port on loopback (default: a free one)
-      --now                  release: Free the key immediately, although its body may still run
-  -y, --yes                  init, eject, release: Confirm without a question
+      --port <number>        ui: The local port to listen on (default: a free one)
+      --now                  release: Free the key immediately, even if its body still runs
+  -y, --yes                  init, eject, release: Skip the question, and confirm
   -h, --help                 Show this help
   -v, --version              Show the version
 

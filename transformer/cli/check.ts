@@ -147,7 +147,7 @@ function withoutOutput(project: Project, { builders, unbuilt }: OtherBuilds, cwd
     builders.length > 0
       ? ` ${namesOf(builders, cwd)} has written code.`
       : unbuilt.length > 0
-        ? ` ${namesOf(unbuilt, cwd)} does, but its output does not exist yet.`
+        ? ` ${namesOf(unbuilt, cwd)} writes code, but its output does not exist yet.`
         : "";
   return `${project.config} has \`${setting}\`, so TypeScript writes no code.${others} Fix: name the tsconfig that builds with \`-p\`, or the output of a bundler with \`--output\`. If nothing is written, \`lockweave check --watch\` checks the tags alone.`;
 }

@@ -37,7 +37,7 @@ export function compilingFor(config: string, option: string | undefined, cwd: st
   if (installed === undefined || !isSupported(installed.version)) {
     const found = installed === undefined ? "is not installed" : `is TypeScript ${installed.version}`;
     throw new UsageError(
-      `\`${name}\` ${found}. Lockweave needs TypeScript 5.9 or later. ${foundNear(config)} Fix: name one of them with \`--typescript\`.`,
+      `\`${name}\` ${found}. Lockweave needs TypeScript 5.9 or later. ${foundNear(config)} Fix: install TypeScript 5.9 or later, or name another package with \`--typescript\`.`,
     );
   }
   return { installed, isChosen: true };

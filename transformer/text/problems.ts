@@ -54,7 +54,7 @@ const PROBLEMS = {
   ],
   misspeltTag: ["LW1007", (found) => `There is no tag ${tick(found)}. Did you mean \`@redisLock\`?`],
   notJsDoc: ["LW1008", () => "`@redisLock` works only in a JSDoc comment. Begin the comment with `/**`."],
-  notAtLineStart: ["LW1009", () => "`@redisLock` must stand at the start of its line in the comment."],
+  notAtLineStart: ["LW1009", () => "`@redisLock` must be at the start of its line in the comment."],
   twoTags: [
     "LW1010",
     () => "A function can have only one `@redisLock`. To lock several values, list them: `keyName=a,b`.",
@@ -159,7 +159,7 @@ const PROBLEMS = {
   longerThanLockTime: [
     "LW1131",
     (name, lockTime) =>
-      `Expected ${tick(name)} to be at most ${tick(`lockTime=${lockTime}`)}, because the lock of a dead process expires then.`,
+      `Expected ${tick(name)} to be at most ${tick(`lockTime=${lockTime}`)}, because the lock of a dead process expires after that time.`,
   ],
   shorterThanLockTime: [
     "LW1132",
@@ -309,12 +309,12 @@ const PROBLEMS = {
   handshakeAsValue: [
     "LW1405",
     (called) =>
-      `This passes ${tick(called)} on as a value. A call of that value does not know that the build is woven, and fails with LOCK_NOT_WOVEN. Call ${tick(called)} by a name that this file has for it: \`${called}({ ... })\`, \`locks.${called}({ ... })\` of a module \`locks\`, or \`const start = ${called}; start({ ... })\`.`,
+      `This passes ${tick(called)} as a value. Lockweave cannot weave a call of that value, so the call fails with LOCK_NOT_WOVEN. Call ${tick(called)} directly: \`${called}({ ... })\`, \`locks.${called}({ ... })\` of a module \`locks\`, or \`const start = ${called}; start({ ... })\`.`,
   ],
   handshakeSpread: [
     "LW1405",
     (called) =>
-      `A call with a spread does not know that the build is woven, and fails with LOCK_NOT_WOVEN. Call ${tick(called)} with one argument: \`${called}({ ... })\`.`,
+      `Lockweave cannot weave a call with a spread, so the call fails with LOCK_NOT_WOVEN. Call ${tick(called)} with one argument: \`${called}({ ... })\`.`,
   ],
   handedOutAsSource: [
     "LW1406",
@@ -349,7 +349,7 @@ const PROBLEMS = {
   emittedUnlocked: [
     "LW1407",
     (name, caller) =>
-      `${tick(name)} would run without its lock. Only compilers get woven code from a patched TypeScript, and ${caller} is not one that Lockweave knows. Fix: build with \`tspc\` or \`nest build\`, use Lockweave's plugin for your bundler, or give this tool \`ts-patch/compiler\` as its TypeScript.`,
+      `${tick(name)} would run without its lock. A patched TypeScript weaves only for compilers that Lockweave knows, and ${caller} is not one of them. Fix: build with \`tspc\` or \`nest build\`, use Lockweave's plugin for your bundler, or give this tool \`ts-patch/compiler\` as its TypeScript.`,
   ],
 
   unsupportedPlace: [
@@ -391,17 +391,17 @@ const PROBLEMS = {
   similarFlag: [
     "LW1506",
     (flag, other, name) =>
-      `Only this tag has the flag ${tick(flag)}, and ${tick(name)} has ${tick(other)}. Is it the same? Locks with different flags do not exclude each other.`,
+      `Only this tag has the flag ${tick(flag)}, and ${tick(name)} has ${tick(other)}. Is one of them misspelt? Locks with different flags do not exclude each other.`,
   ],
   untaggedOverride: [
     "LW1507",
     (name, other) =>
-      `${tick(name)} overrides ${tick(other)}, which is locked, but has no lock itself. Tags are not inherited. Tag it too, or call ${tick(other)}.`,
+      `${tick(other)} is locked, but ${tick(name)}, which overrides it, is not. Tags are not inherited. Tag it too, or call ${tick(other)}.`,
   ],
   untaggedSibling: [
     "LW1507",
     (name, member, other) =>
-      `${tick(name)} implements ${tick(member)} without a lock, and ${tick(other)} with one. Tags are not inherited. Tag it too.`,
+      `${tick(name)} and ${tick(other)} implement ${tick(member)}, but only ${tick(other)} is locked. Tags are not inherited. Tag it too.`,
   ],
   allowedWithoutReason: [
     "LW1508",

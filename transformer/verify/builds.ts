@@ -129,7 +129,7 @@ function compiles({ files }: Project, fileName: string): boolean {
 }
 
 function uncompiled(name: string): string {
-  return `\`${name}\` is not proved to be locked: no project that has written output compiles this file.`;
+  return `\`${name}\` is not proved to be locked: none of the built projects compiles this file.`;
 }
 
 function isSamePlace(one: Place, other: Place): boolean {

@@ -188,7 +188,7 @@ function withoutLock(one: Expected, { locks, broken }: Locks, output: string): U
   const other = locks.find(({ site }) => site === name);
   if (other !== undefined) return because("stale", one, staleness(one.lock, other, output));
   return broken.includes(name)
-    ? because("broken", one, `in \`${output}\` the steps of its lock are not around its body`)
+    ? because("broken", one, `in \`${output}\` its lock does not surround its body`)
     : because("unwoven", one, `\`${output}\` does not lock it`);
 }
 

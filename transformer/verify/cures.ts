@@ -58,7 +58,7 @@ export function cures(
   }
   if (has("copies")) {
     advice.push(
-      "Give functions with one name and one key different names. In several files, their locks look like copies of one lock.",
+      "Rename functions that share a name and a key. In different files, their locks look like copies of one lock.",
     );
   }
   if (has("missing", "stale"))

@@ -86,7 +86,7 @@ export function place(
 
 /** Enqueues a waiter for a key that is held. */
 export async function queued(store: Store, key: string, ticket: string): Promise<void> {
-  assert.equal((await place(store, key, ticket)).acquired, false, "the key is held by another");
+  assert.equal((await place(store, key, ticket)).acquired, false, "the key is held by another caller");
 }
 
 /** Acquires the key for the waiter whose turn it is. Returns the `requestId` of the hold. */
@@ -164,7 +164,7 @@ export async function timeLeftBeyond(store: Store, key: string, leastMs: number)
 
 /** Returns when the key becomes free, from the reply to a waiter. */
 export function freeIn(reply: AcquireReply): number | undefined {
-  assert.ok(!reply.acquired, "the key is held by another");
+  assert.ok(!reply.acquired, "the key is held by another caller");
   return reply.freeInMs;
 }
 

@@ -64,7 +64,7 @@ export class Holds {
   refusal({ lockTimeMs, permits = 1 }: AcquireRequest): Error | undefined {
     if (permits > 1) {
       return new LockMisconfiguredError(
-        "a quorum of masters has no shared locks (mode=read, permits). Fix: use one Redis for them, or an exclusive lock",
+        "a quorum of masters does not support shared locks (mode=read, permits). Fix: use one Redis for them, or an exclusive lock",
       );
     }
     if (lockTimeMs <= this.#longestLockTimeMs) return undefined;

@@ -25,7 +25,9 @@ export function redisMasters(masters: readonly (RedisClient | RedisAddress)[]): 
     );
   }
   if (new Set(masters).size < masters.length) {
-    throw new LockOptionError("Expected independent masters, got one of them twice");
+    throw new LockOptionError(
+      "Expected different masters, got one of them twice. Fix: list each master once",
+    );
   }
   for (const master of masters) if (!isAddress(master)) assertSingleNode(master);
   const openers = masters.map(openerOf);
@@ -54,7 +56,7 @@ function assertSingleNode(client: RedisClient): void {
   if (!isCluster(client) && (sentinels ?? null) === null) return;
   const kind = isCluster(client) ? "a cluster" : "servers behind Sentinel";
   throw new LockOptionError(
-    `Expected each master to be a client of one Redis node, got one of ${kind}, in which a replica without the lock may replace a master`,
+    `Expected each master to be a client of one Redis node, got one of ${kind}, where a replica without the lock can become the master`,
   );
 }
 

@@ -20,7 +20,7 @@ export class Servers {
   assertNew(id: string, client: StartTime): void {
     for (const [other, otherId] of this.#behind) {
       if (other === client || otherId !== id) continue;
-      throw new LockMisconfiguredError("it is the same server as another of the masters");
+      throw new LockMisconfiguredError("it is the same server as another master");
     }
     this.#behind.set(client, id);
   }
@@ -96,7 +96,7 @@ function whyUnknown(error: unknown): Error {
 
 function unreadable(reason: string, cause?: unknown): LockMisconfiguredError {
   return new LockMisconfiguredError(
-    `its uptime cannot be read (${reason}). A short uptime shows that a master has lost its locks. Fix: let the Redis user run INFO`,
+    `its uptime cannot be read (${reason}). So Lockweave cannot tell whether this master lost its locks in a restart. Fix: allow INFO: ACL SETUSER <user> +info`,
     { cause },
   );
 }

@@ -95,7 +95,7 @@ export class Tally {
     const reasons = faults.map(({ name, error }) => `${name}: ${errorMessage(error)}`);
     const missing = all - this.#byMaster.size;
     if (missing > 0) reasons.push(`${missing} did not answer in time`);
-    const message = `${majority} of ${all} masters must agree, and ${this.count("yes")} did (${reasons.join("; ")})`;
+    const message = `only ${this.count("yes")} of ${all} masters agreed, but ${majority} must (${reasons.join("; ")})`;
     const cause = (refusals[0] ?? faults[0])?.error;
     if (refusals.length > all - majority) return new LockMisconfiguredError(message, { cause });
     return new Error(message, { cause });

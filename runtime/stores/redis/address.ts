@@ -44,7 +44,7 @@ export function connectionTo(address: RedisAddress, what: string): Connection {
   if (typeof address === "string") return readUrl(address, what);
   const expected = (wrong: string): LockOptionError =>
     new LockOptionError(
-      `Expected \`${what}\` to be { url: "rediss://...", tls: { ca } }, whose \`tls\` Node's tls.connect() takes, got ${formatValue(address)}: see \`${wrong}\``,
+      `Expected \`${what}\` to be { url: "rediss://...", tls: { ca } }, got ${formatValue(address)}. Fix: correct \`${wrong}\`. \`tls\` takes the options of Node's tls.connect()`,
     );
   const { url, tls } = readOptions(address, ["url", "tls"], expected);
   if (typeof url !== "string") throw expected("url");
@@ -166,23 +166,23 @@ function decoded(text: string | undefined): string | undefined {
 
 export function unreadable(url: string, what: string, why = ""): LockOptionError {
   return new LockOptionError(
-    `Expected \`${what}\` to be a URL that can be read, such as redis://user:password@host:6379/0, got ${withoutSecrets(url)}. ${ENCODE}${why}`,
+    `Expected \`${what}\` to be a valid URL, such as redis://user:password@host:6379/0, got ${withoutSecrets(url)}. ${ENCODE}${why}`,
   );
 }
 
 function unreadableSocket(url: string, what: string): LockOptionError {
   return new LockOptionError(
-    `Expected \`${what}\` to be a URL that can be read, such as unix:///run/redis.sock?db=0 or unix://user:password@/run/redis.sock, got ${withoutSecrets(url)}. ${ENCODE}`,
+    `Expected \`${what}\` to be a valid URL, such as unix:///run/redis.sock?db=0 or unix://user:password@/run/redis.sock, got ${withoutSecrets(url)}. ${ENCODE}`,
   );
 }
 
 function unreadableSentinel(url: string, what: string): LockOptionError {
   return new LockOptionError(
-    `Expected \`${what}\` to be a URL that can be read, such as redis+sentinel://user:password@host:26379,host2:26379/master/0, got ${withoutSecrets(url)}. ${ENCODE}`,
+    `Expected \`${what}\` to be a valid URL, such as redis+sentinel://user:password@host:26379,host2:26379/master/0, got ${withoutSecrets(url)}. ${ENCODE}`,
   );
 }
 
-const ENCODE = "Write `@`, `/`, `?`, `#` and `%` in a password as encodeURIComponent() does.";
+const ENCODE = "Fix: write `@`, `/`, `?`, `#`, and `%` in a password as encodeURIComponent() does.";
 
 /**
  * Returns what a message may show of a URL that cannot be read. The password may be anywhere in it, so only text that cannot be one is

@@ -25,13 +25,13 @@ const passing = (what: string, fix: string): State => ({
 
 export const DENIED = permanent(
   "the Redis user may not run a command that locks need, or not on this key",
-  "give the user the rights that docs/api.md lists",
+  "give the user the rights that docs/api.md of the package lists",
 );
 
 /** States by the code with which Redis begins its error. */
 export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
-  NOAUTH: permanent("Redis asks for a password", "give it to the client, or put it in the URL"),
-  WRONGPASS: permanent("Redis refused the password of the client", "use the password of this Redis user"),
+  NOAUTH: permanent("Redis requires a password", "give it to the client, or put it in the URL"),
+  WRONGPASS: permanent("Redis rejected the password of the client", "use the password of this Redis user"),
   NOPERM: DENIED,
   WRONGTYPE: permanent("the key contains data that is not a lock", "choose another businessFlag"),
   [BAD_COUNTER]: permanent(
@@ -53,9 +53,12 @@ export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
     "Redis has fewer replicas than its min-replicas-to-write",
     "bring the replicas back, or lower that setting",
   ),
-  MISCONF: passing("Redis cannot save its data to disk", "see the log of Redis: often the disk is full"),
+  MISCONF: passing("Redis cannot save its data to disk", "read the log of Redis. Often the disk is full"),
   BUSY: passing("Redis is busy with a script", "end that script: SCRIPT KILL"),
-  CLUSTERDOWN: passing("the Redis Cluster is down", "bring the missing masters back: CLUSTER INFO"),
+  CLUSTERDOWN: passing(
+    "the Redis Cluster is down",
+    "find the missing masters with CLUSTER INFO, and start them",
+  ),
 };
 
 /** States by a part of the error's text, for errors that begin with the general code ERR. */
@@ -108,7 +111,7 @@ export const CLIENT_STATES = {
   ),
   tlsOptions: permanent(
     "the TLS options of the connection cannot be used",
-    "check its key, passphrase, cert, ca, pfx and ciphers",
+    "check its key, passphrase, cert, ca, pfx, and ciphers",
   ),
   staysReadOnly: permanent(
     "Redis is a read-only replica, and new connections reach one as well",

@@ -179,7 +179,7 @@ configure({ store: memoryStore() });
   const { code, stderr } = await project.run("dist/main.js");
   t.not(code, 0);
   t.regex(stderr, /LockNotWovenError/);
-  t.regex(stderr, /by a name that the file imports from lockweave/);
+  t.regex(stderr, /Call configure\(\) directly by its imported name/);
 });
 
 test("esbuild: a tag in a component that another plugin loads is a build error", async (t) => {

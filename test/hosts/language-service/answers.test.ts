@@ -203,7 +203,7 @@ test("hovering a tag from its start to its end shows its lock", (t) => {
     t.deepEqual(new Editor({ "pay.ts": text }).hover(), {
       at: "@redisLock",
       title: "(lock) LOCK_pay_{id}",
-      text: "`pay` runs while it holds this lock: in one process at a time.",
+      text: "`pay` runs only while it holds this lock.",
     });
   }
 });

@@ -13,7 +13,7 @@ test("an override without the tag of the method that it overrides is reported", 
   const files = file(`${BASE} export class Own extends Base { override async pay(): Promise<void> {} }`);
   t.deepEqual(found(files), ["LW1507 pay"]);
   t.deepEqual(messages(files), [
-    "`Own.pay` overrides `Base.pay`, which is locked, but has no lock itself. Tags are not inherited. Tag it too, or call `Base.pay`.",
+    "`Base.pay` is locked, but `Own.pay`, which overrides it, is not. Tags are not inherited. Tag it too, or call `Base.pay`.",
   ]);
 });
 
@@ -40,7 +40,7 @@ test("an implementation without the tag of another implementation is reported", 
   const files = file(`${STOCK} export class Two implements Stock { async reserve() {} async look() {} }`);
   t.deepEqual(found(files), ["LW1507 reserve"]);
   t.deepEqual(messages(files), [
-    "`Two.reserve` implements `Stock.reserve` without a lock, and `One.reserve` with one. Tags are not inherited. Tag it too.",
+    "`Two.reserve` and `One.reserve` implement `Stock.reserve`, but only `One.reserve` is locked. Tags are not inherited. Tag it too.",
   ]);
 });
 

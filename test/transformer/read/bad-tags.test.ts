@@ -377,7 +377,7 @@ const GRAMMAR: readonly Row[] = [
     title: "a tag in braces",
     source: onMethod("{«@redisLock» businessFlag=pay keyName=orderNo}"),
     code: "LW1009",
-    message: "`@redisLock` must stand at the start of its line in the comment.",
+    message: "`@redisLock` must be at the start of its line in the comment.",
   },
   {
     title: "an invisible character in the flag",
@@ -413,19 +413,19 @@ const GRAMMAR: readonly Row[] = [
     title: "a tag in the middle of a line",
     source: onMethod("Pays under «@redisLock» businessFlag=pay"),
     code: "LW1009",
-    message: "`@redisLock` must stand at the start of its line in the comment.",
+    message: "`@redisLock` must be at the start of its line in the comment.",
   },
   {
     title: "a tag with a colon in the middle of another tag's line",
     source: onMethod("@see foo «@redisLock»: businessFlag=pay"),
     code: "LW1009",
-    message: "`@redisLock` must stand at the start of its line in the comment.",
+    message: "`@redisLock` must be at the start of its line in the comment.",
   },
   {
     title: "a misspelled tag in the middle of a line",
     source: onMethod("Pays. «@redisLok» businessFlag=pay"),
     code: "LW1009",
-    message: "`@redisLock` must stand at the start of its line in the comment.",
+    message: "`@redisLock` must be at the start of its line in the comment.",
   },
   {
     title: "a misspelled tag without attributes",
@@ -529,7 +529,7 @@ const VALUES: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay lockTime=10s «lockAtLeast=11s»"),
     code: "LW1131",
     message:
-      "Expected `lockAtLeast` to be at most `lockTime=10s`, because the lock of a dead process expires then.",
+      "Expected `lockAtLeast` to be at most `lockTime=10s`, because the lock of a dead process expires after that time.",
   },
   {
     title: "a list of lock times",
@@ -577,7 +577,7 @@ const VALUES: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay «lockAtLeast=1m» lockTime=30s"),
     code: "LW1131",
     message:
-      "Expected `lockAtLeast` to be at most `lockTime=30s`, because the lock of a dead process expires then.",
+      "Expected `lockAtLeast` to be at most `lockTime=30s`, because the lock of a dead process expires after that time.",
   },
   ...["forever", "-1", "25h", "86400001"].map((time) => ({
     title: `waitTime=${time}`,

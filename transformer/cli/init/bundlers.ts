@@ -192,7 +192,7 @@ function pluginHost({
       } else if (defineConfig === undefined) {
         draft.byHand.push({
           file: `${configs[0]}.mjs`,
-          why: `${name} has no configuration here. Create one with`,
+          why: `${name} has no configuration file. Create one with`,
           lines: pluginLines(from, [[property]], "import"),
         });
       } else {
@@ -255,14 +255,14 @@ const ESBUILD: Host = {
         file === undefined
           ? "esbuild takes plugins only in a script, not on its command line. Create one with"
           : /\bbuildSync\(/.test(draft.text(file) ?? "")
-            ? "`buildSync` takes no plugins. Replace it by `await build`, with"
+            ? "`buildSync` takes no plugins. Replace it with `await build`, and add"
             : NOT_UNDERSTOOD,
       lines: pluginLines(from, [["plugins"]], style),
     });
   },
   next: (project, draft) => ({
     command: commandOfFile(project, draft, "node", esbuildScript(project) ?? "esbuild.config.mjs"),
-    about: "builds with locks: what your entry points import is in their output",
+    about: "builds your entry points with locks",
   }),
   // The project's own script builds its own entry points. So this runs the plugin with the installed esbuild instead.
   tryOut: (_, file, dir) => [
@@ -319,7 +319,7 @@ const BUN: Host = {
     if (file === undefined) return runningInBun(lock);
     return {
       command: commandOfFile(project, draft, "bun", file),
-      about: "builds with locks: what your entry points import is in their output",
+      about: "builds your entry points with locks",
     };
   },
 };
@@ -380,7 +380,7 @@ const NEXT: Host = {
   },
   next: (project, draft) => ({
     command: commandFor(project, draft, "next build"),
-    about: "builds with locks: what a route imports is under .next/server",
+    about: "builds with locks, under .next/server",
   }),
 };
 

@@ -79,7 +79,7 @@ function setUp(draft: Draft, project: Project, { name, config, lists }: Framewor
   if (file === undefined) {
     draft.byHand.push({
       file: `${config}.ts`,
-      why: `${name} has no configuration here. Create one with`,
+      why: `${name} has no configuration file. Create one with`,
       lines: pluginLines("lockweave/vite", lists, "import"),
     });
   } else if (!addPlugin(draft, file, "lockweave/vite", lists)) {

@@ -215,7 +215,7 @@ function showFirstLock(project: Project, { draft, found, lock, host, isComplete 
   if (host?.tryOut === undefined) {
     const name = found[0]?.[0].name ?? "your compiler";
     print(
-      safe`Your first lock is ${lock.file}. ${name} builds it with your application: import it where that starts, and \`A1 is paid under LOCK_firstLock_A1\` is printed.`,
+      safe`Your first lock is in ${lock.file}. ${name} builds it with your application: import it in the entry file of the application. At startup it prints \`A1 is paid under LOCK_firstLock_A1\`.`,
     );
     return true;
   }
@@ -245,8 +245,8 @@ function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
     bold("Next"),
     ...steps.map(({ command, about }) => safe`  ${cyan(padded(command, width))}  ${about}`),
     safe``,
-    safe`Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above an async method of yours, say`,
-    safe`\`configure({ redis: "redis://localhost:6379" })\` where your application starts, and delete ${lock.file}.`,
+    safe`Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above one of your async methods, call`,
+    safe`\`configure({ redis: "redis://localhost:6379" })\` once at startup, and delete ${lock.file}.`,
     safe`\`npx lockweave list\` shows every lock; ${proofOf(project, found)}`,
     ...(project.typescripts.length > 0
       ? []

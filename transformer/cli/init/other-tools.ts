@@ -14,7 +14,7 @@ export function notesOnTools(project: Project): string[] {
   const config = project.config("eslint.config");
   if (config !== undefined && project.read(config)?.includes("lockweave/eslint") !== true) {
     notes.push(
-      "ESLint reports names that only a tag uses as unused, and `--fix` may remove their imports.",
+      "ESLint reports names used only in tags as unused, and `--fix` may remove their imports.",
       `Fix: add \`lockweave.configs.recommended\` of "lockweave/eslint" to ${config}.`,
     );
   }
@@ -23,7 +23,7 @@ export function notesOnTools(project: Project): string[] {
     ["@biomejs/biome", "Biome"],
   ] as const) {
     if (project.dependsOn(name))
-      notes.push(`${linter} reports names that only a tag uses as unused. Fix: see ${PAGE}.`);
+      notes.push(`${linter} reports names used only in tags as unused. Fix: see ${PAGE}.`);
   }
   if (project.read("nest-cli.json")?.includes("introspectComments") === true) {
     notes.push(

@@ -68,12 +68,12 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
         await client.connect();
         isConnected = true;
       } catch (error) {
-        unreachable.push(`${name} cannot be read: ${errorMessage(connectionError ?? error)}.`);
+        unreachable.push(`Cannot read ${name}: ${errorMessage(connectionError ?? error)}.`);
         if (2 * unreachable.length >= urls.length) throw error;
         connectionError = undefined;
       }
     }
-    printError(...unreachable.map((line) => safe`lockweave: ${line} The others are read without it.`));
+    printError(...unreachable.map((line) => safe`lockweave: ${line} Lockweave reads the other masters.`));
     const [first] = clients;
     if (first === undefined)
       throw new UsageError("Expected `--redis <url>`, or REDIS_URL in the environment.");
@@ -103,7 +103,7 @@ export async function openHome(urls: readonly string[]): Promise<Deployment> {
   } catch (error) {
     close();
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`${names.join(", ")} cannot be read: ${errorMessage(connectionError ?? error)}.`);
+    throw new UsageError(`Cannot read ${names.join(", ")}: ${errorMessage(connectionError ?? error)}.`);
   }
 }
 

@@ -12,8 +12,8 @@ type Runtime = typeof import("../../../runtime/index");
 /** Returns the question to ask before a lock is released by force. */
 export function takeQuestion(now: boolean): string {
   return now
-    ? "Free it now? A body may still run under it, and another one could then run beside it."
-    : "Revoke it? Its holder is notified. Its key becomes free when its body ends, or when its lease expires.";
+    ? "Free it now? Its body may still run, and a second one could start at the same time."
+    : "Revoke it? Lockweave notifies its holder. Its key becomes free when its body ends, or when its lease expires.";
 }
 
 /**
@@ -28,14 +28,14 @@ export function nothingToTake(key: string, seen: SeenLock | undefined, now: bool
   const { holders } = seen.row;
   if (now) return undefined;
   if (holders.length === 0)
-    return `Nobody holds ${key}: it is ${seen.row.state === "closed" ? "in its cooldown" : "reserved for the next waiter"}. Fix: \`--now\` frees it.`;
+    return `Nobody holds ${key}: it is ${seen.row.state === "closed" ? "in its cooldown" : "reserved for the next waiter"}. Fix: free it with \`--now\`.`;
   if (!holders.every(({ process, isRevoked }) => process !== undefined || isRevoked))
-    return `${key} contains a value that Lockweave did not write, so nobody can be notified. Fix: \`--now\` frees it.`;
+    return `${key} contains a value that Lockweave did not write, so nobody can be notified. Fix: free it with \`--now\`.`;
   return undefined;
 }
 
 /** The result if the key no longer contained the value that was shown. */
-export const CHANGED_MEANWHILE = "The lock has another holder now, so nothing was changed.";
+export const CHANGED_MEANWHILE = "The lock has changed in the meantime, so nothing was changed.";
 
 export function takenText({ holders, state }: LockRow, now: boolean): string {
   const what =

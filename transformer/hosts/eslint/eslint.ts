@@ -26,7 +26,7 @@ class Plugin {
     "names-in-tags": {
       meta: {
         type: "problem",
-        docs: { description: "Mark names that a @redisLock tag uses as used." },
+        docs: { description: "Mark names in @redisLock tags as used." },
         schema: [],
       },
       create: (context: RuleContext) => ({ Program: () => markNamesInTags(context) }),

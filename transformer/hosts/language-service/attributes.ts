@@ -62,7 +62,7 @@ export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = {
   },
   retryTimes: {
     byDefault: "`3`",
-    meaning: "How often a waiter checks again",
+    meaning: "How many times a waiter checks again",
     details: "The wait budget is `retryTimes` times `waitTime`.",
     values: ["3", "0"],
   },

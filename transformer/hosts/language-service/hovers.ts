@@ -43,7 +43,7 @@ function keyOf({ tag }: TagInFile): string {
 }
 
 function aboutTag({ name }: TagInFile): string {
-  return name === undefined ? "" : `\`${name}\` runs while it holds this lock: in one process at a time.`;
+  return name === undefined ? "" : `\`${name}\` runs only while it holds this lock.`;
 }
 
 function info(ts: typeof TS, { start, end }: Span, title: string, documentation: string): TS.QuickInfo {

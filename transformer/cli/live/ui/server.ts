@@ -96,7 +96,7 @@ export async function serve(
   try {
     await once(server, "listening");
   } catch (error) {
-    throw new UsageError(`The page cannot be served: ${(error as Error).message}.`);
+    throw new UsageError(`Cannot serve the page: ${(error as Error).message}.`);
   }
   const { port: ownPort } = server.address() as AddressInfo;
   return { server, url: `http://127.0.0.1:${ownPort}/#token=${guard.token}` };
