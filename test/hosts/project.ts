@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import test from "ava";
@@ -54,7 +54,12 @@ export class Project {
     return join(this.dir, file);
   }
 
+  /**
+   * Writes these files, at least a millisecond after all files written before. `tsc -b` compares whole milliseconds, and
+   * considers a file unchanged if it is as old as the last build.
+   */
   async write(files: Files): Promise<void> {
+    await nextFileTime();
     for (const [file, text] of Object.entries(files)) {
       await mkdir(dirname(this.path(file)), { recursive: true });
       await writeFile(this.path(file), text);
@@ -112,6 +117,18 @@ const SETTINGS: Settings = {
 /** Returns the text of a tsconfig.json with these options on top of {@link SETTINGS}. */
 export function tsconfig(settings: Settings = {}, others: object = { include: ["src"] }): string {
   return JSON.stringify({ compilerOptions: { ...SETTINGS, ...settings }, ...others });
+}
+
+/** Waits until a file gets a modification time at least a millisecond later than one written now. */
+async function nextFileTime(): Promise<void> {
+  const dir = await mkdtemp(join(tmpdir(), "file-time-"));
+  const now = async (): Promise<number> => {
+    await writeFile(join(dir, "now"), "");
+    return (await stat(join(dir, "now"))).mtime.getTime();
+  };
+  const before = await now();
+  while ((await now()) === before);
+  await rm(dir, { recursive: true });
 }
 
 const projects: Project[] = [];
