@@ -25,6 +25,7 @@ import type { CallSite, Locker } from "./locker";
 import { unlessAborted } from "./on-abort";
 import { findAround } from "./reentrancy";
 import { budgetMsOf, mayBeEnteredAgain, sharingOf, type Settings } from "./settings";
+import { lossToReport, outcomeOf, provenLoss, type ReleaseFacts } from "./verdict";
 import { Wait } from "./wait";
 
 /** The error class that a waiter throws instead of `LockWaitTimeoutError`. */
@@ -701,23 +702,21 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   ): Loss | undefined {
     const { events, queues } = this.locker;
     // A suspension during the body may be noticed only now.
-    const isSure = wasSure && lease.isTrusted(queues.suspension.trustedSince());
-    const now = queues.suspension.readAt;
-    const hasHandedOff = !lease.isShared && !lease.isHeldBy(this);
-    // A handed-off or shared lease outlives this lock. Its loss matters here only if the store lost it before the lock time was over.
-    const isStoreSure =
-      loss !== undefined && (hasHandedOff || lease.isShared ? loss.isEarly : loss.outcome !== "unknown");
-    // If the key is free by now, the store cannot know why. A loss that was reported before explains it better.
-    const finalLoss =
-      loss?.outcome === "expired" && earlierLoss?.outcome !== "unknown" ? (earlierLoss ?? loss) : loss;
-    if (!hasHandedOff) events.ends(this, finalLoss?.outcome ?? "released", now - this.heldSince, loss?.cause);
-    else if (isStoreSure) events.lost(this, loss); // The hand-off itself was already published.
-    // The reply of the store decides. If it proves nothing, our own clock decides.
-    // With `replicas`, the reply of one master proves nothing, because another master may have replaced it and granted the key.
-    const isReplyReliable = lease.isOnlyGrant && lease.replicas === 0;
-    const isProven = loss === undefined && isReplyReliable && earlierLoss?.isEarly !== true;
-    if (isProven || (isSure && !isStoreSure)) return undefined;
-    return earlierLoss ?? loss ?? deadlinePassed();
+    const wasCertain = wasSure && lease.isTrusted(queues.suspension.trustedSince());
+    const heldMs = queues.suspension.readAt - this.heldSince;
+    const { isShared } = lease;
+    const facts: ReleaseFacts = {
+      loss,
+      earlierLoss,
+      wasCertain,
+      hasHandedOff: !isShared && !lease.isHeldBy(this),
+      isShared,
+      isReplyReliable: lease.isOnlyGrant && lease.replicas === 0,
+    };
+    const proven = provenLoss(facts);
+    if (!facts.hasHandedOff) events.ends(this, outcomeOf(facts), heldMs, loss?.cause);
+    else if (proven !== undefined) events.lost(this, proven); // The hand-off itself was already published.
+    return lossToReport(facts);
   }
 
   /** Reports the loss to the caller in the way that `onLost` asks for. */
