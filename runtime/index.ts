@@ -80,5 +80,6 @@ export {
 } from "./woven";
 export { needsStore } from "./configure";
 export { jsonField } from "./json-field";
-export type { Lock, FailureClass } from "./lock/lock";
+export type { Lock } from "./lock/lock";
 export type { MultiLock } from "./lock/multi-lock";
+export type { FailureClass } from "./lock/wait";

@@ -2,10 +2,11 @@
 import { locker } from "./configure";
 import { LockKeyError, LockNotWovenError, LockOptionError } from "./errors";
 import { checkedKey, lockKey, lockKeys, type KeyValue } from "./key";
-import { Lock, type FailureClass } from "./lock/lock";
+import { Lock } from "./lock/lock";
 import { MultiLock } from "./lock/multi-lock";
 import { runInside } from "./lock/reentrancy";
 import { assertForEach, type LockOptions } from "./lock/settings";
+import type { FailureClass } from "./lock/wait";
 import { isOptions, readFrom } from "./options";
 import { formatValue } from "./format-value";
 import { hasLock, hasOwnLock } from "./woven-code";

@@ -2,41 +2,32 @@
 import type { CancelTimer } from "../clock";
 import { milliseconds, type Duration } from "../duration";
 import {
-  LockClosedError,
   LockError,
-  LockOptionError,
   LockLostError,
   LockMisconfiguredError,
   LockUnreachableError,
-  LockWaitTimeoutError,
   errorMessage,
   type LockErrorOptions,
 } from "../errors";
 import { SHORTEST_LOCK_TIME_MS } from "../limits";
 import type { Holder } from "../queue/holder";
 import type { Lease } from "../queue/lease";
-import type { Obstacle } from "../queue/local-queue";
-import { fixOfKey, stateOfKey } from "../stores/key-state";
 import { deadlinePassed, HELD_AT_MOST_INSIDE, SUSPENDED, type Loss } from "../queue/loss";
-import type { Waiter } from "../queue/waiter";
 import { Aborter } from "./aborter";
 import { nameOf } from "./events";
 import type { CallSite, Locker } from "./locker";
 import { unlessAborted } from "./on-abort";
 import { findAround } from "./reentrancy";
-import { budgetMsOf, mayBeEnteredAgain, sharingOf, type Settings } from "./settings";
+import { mayBeEnteredAgain, sharingOf, type Settings } from "./settings";
 import { lossToReport, outcomeOf, provenLoss, type ReleaseFacts } from "./verdict";
-import { Wait } from "./wait";
-
-/** The error class that a waiter throws instead of `LockWaitTimeoutError`. */
-export type FailureClass = new (message: string, options?: LockErrorOptions) => Error;
+import { Wait, type AwaitedLock, type FailureClass } from "./wait";
 
 /**
  * One acquisition of one key: `acquire`, with `retryCheck` between tries, then `release`. While it is held, the runtime renews it.
  *
  * Methods are `private` instead of `#`, because a process may have very many locks, and each object with `#` methods takes more memory.
  */
-export class Lock implements AsyncDisposable, Waiter, Holder {
+export class Lock implements AsyncDisposable, AwaitedLock, Holder {
   readonly key: string;
   /** Identifies this acquisition: 32 hex characters. The value of the key in the store is {@link storeValue}. */
   readonly requestId: string;
@@ -166,8 +157,8 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     }
     const wait = this.#wait ?? this.startWait(signal);
     if (this.isHeld) return IS_HELD; // A subscriber to the event released the lock in the meantime, so it is ours now.
-    if (this.locker.queues.isClosed) this.onClosed();
-    return wait.try(this);
+    if (this.locker.queues.isClosed) wait.onClosed();
+    return wait.try();
   }
 
   /** The error for a caller that shares a key and acquires it again with fewer permits. It would wait for the others and for itself. */
@@ -185,53 +176,18 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   private startWait(signal: AbortSignal | undefined): Wait {
-    const { clock, queues, events } = this.locker;
-    const wait = new Wait(clock, queues.alarms, queues.join(this), this.#callSite.waitsSince);
+    const wait = new Wait(this, this.#callSite);
     this.#wait = wait;
-    if (signal !== undefined && !signal.aborted) this.listen(wait, signal);
-    events.asks(this);
-    if (signal?.aborted === true) this.abandon(wait, signal);
+    wait.start(signal);
     return wait;
   }
 
-  private listen(wait: Wait, signal: AbortSignal): void {
-    try {
-      wait.listen(signal, () => this.abandon(wait, signal));
-    } catch (error) {
-      this.giveUp(wait);
-      const message = `Cannot listen to the option \`signal\`: ${errorMessage(error)}`;
-      wait.fail(new LockOptionError(message, { cause: error }));
-    }
+  onGaveUp(): void {
+    this.#phase = "ended";
   }
 
-  private abandon(wait: Wait, { reason }: AbortSignal): void {
-    if (this.#phase !== "waiting") return;
-    this.giveUp(wait);
-    wait.fail(reason);
-  }
-
-  /** Returns the `requestId` of the lock for the first command, and a new one for each later command. */
-  nextRequestId(): string {
-    const wait = this.#wait;
-    if (wait === undefined || wait.hasSent) return this.locker.newRequestId();
-    wait.hasSent = true;
-    return this.requestId;
-  }
-
-  onTried(): void {
-    this.#wait?.tryEnds(false);
-  }
-
-  onRefused(error: unknown): void {
-    const wait = this.#wait;
-    if (wait === undefined) return;
-    this.giveUp(wait);
-    wait.fail(error);
-  }
-
-  onGranted(lease: Lease, fencingToken: number | undefined): number | undefined {
-    const wait = this.#wait;
-    if (wait === undefined || !this.letIn(lease)) return undefined;
+  begin(lease: Lease, fencingToken: number | undefined): number | undefined {
+    if (!this.letIn(lease)) return undefined;
     const now = this.locker.queues.suspension.readAt;
     this.#wait = undefined;
     this.#lease = lease;
@@ -239,12 +195,7 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (mayBeEnteredAgain(this.settings)) this.#nest = { root: this, bodies: 1 };
     this.heldSince = Math.floor(now);
     lease.enter(this);
-    wait.succeed();
-    return now - wait.since;
-  }
-
-  onEntered(waitedMs: number): void {
-    this.locker.events.holds(this, waitedMs);
+    return now;
   }
 
   /**
@@ -362,99 +313,13 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
     if (this.#entry !== undefined) return this.#entry;
     const wait = this.#wait ?? this.startWait(undefined);
     if (this.isHeld) return IS_HELD;
-    if (this.locker.queues.isClosed) this.onClosed();
-    try {
-      return this.untilNextTry(wait, Failure);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    if (this.locker.queues.isClosed) wait.onClosed();
+    return wait.retryCheck(Failure);
   }
 
-  /** Is not async, because each suspended async function takes memory, and many callers may wait here. */
-  private untilNextTry(wait: Wait, Failure: FailureClass | undefined): Promise<boolean> {
-    wait.check();
-    const { budgetEndsAt } = this;
-    const now = this.locker.clock.now();
-    if (now >= budgetEndsAt) {
-      // A caller with no wait budget may still ask once, if the waiters before it have left in the meantime.
-      const mayAsk = !wait.hasAsked && !this.isPatient && wait.queue.mayAsk(this);
-      return mayAsk ? MAY_TRY : Promise.resolve(this.outOfTime(wait, Failure));
-    }
-    if (!wait.hasReported) this.locker.events.waits(this);
-    wait.hasReported = true;
-    const { waitTimeMs } = this.settings;
-    const untilNextCheckMs = waitTimeMs - ((now - wait.since) % waitTimeMs);
-    const nextCheckAt = now + Math.min(untilNextCheckMs, wait.queue.retryInMs(this));
-    return wait.sleepUntil(Math.min(nextCheckAt, budgetEndsAt));
-  }
-
-  get isPatient(): boolean {
-    return this.#callSite.asksOnceAt === undefined && budgetMsOf(this.settings) > 0;
-  }
-
-  /** On the monotonic clock, in milliseconds: when the wait began. */
-  get waitsSince(): number {
-    return this.#wait?.since ?? 0;
-  }
-
-  /** On the monotonic clock, in milliseconds: when the wait budget ends. */
-  get budgetEndsAt(): number {
-    return this.#callSite.asksOnceAt ?? this.waitsSince + budgetMsOf(this.settings);
-  }
-
-  /** The end of the wait budget. A caller with no wait budget waits as long as one command may take. */
-  get answerBy(): number {
-    const budgetMs = budgetMsOf(this.settings);
-    return budgetMs > 0 ? this.waitsSince + budgetMs : Infinity;
-  }
-
+  /** Makes its caller try again now, if it waits. */
   wake(): void {
     this.#wait?.wake();
-  }
-
-  private outOfTime(wait: Wait, Failure: FailureClass | undefined): boolean {
-    const obstacle = wait.queue.obstacle(this, wait.hasAsked);
-    this.giveUp(wait);
-    const { retryTimes, waitTimeMs, onFailure } = this.settings;
-    const waited = `within ${Math.round(wait.pastMs)} ms (retryTimes=${retryTimes}, waitTime=${waitTimeMs}ms)`;
-    if (obstacle.kind === "store") {
-      const { error } = obstacle.trouble;
-      const message = `${nameOf(this)}: the store did not grant the lock ${waited}: ${errorMessage(error)}`;
-      throw new LockUnreachableError(message, { cause: error });
-    }
-    if (onFailure === "skip") return false;
-    const fix = obstacle.kind === "held elsewhere" ? fixOfKey(obstacle.value) : undefined;
-    const timeout = new LockWaitTimeoutError(
-      `LOCK_WAIT_TIME_OUT: ${nameOf(this)} ${this.describe(obstacle)} and did not become free ${waited}${fix === undefined ? "" : `. Fix: ${fix}`}`,
-    );
-    throw Failure === undefined ? timeout : new Failure(timeout.message, { cause: timeout });
-  }
-
-  private describe(obstacle: Exclude<Obstacle, { kind: "store" }>): string {
-    if (obstacle.kind === "held elsewhere") return stateOfKey(obstacle.value);
-    if (obstacle.kind === "asked for here") return "has an earlier waiter in this process";
-    const { site, heldSince } = obstacle.holder;
-    const forMs = Math.round(this.locker.clock.now() - heldSince);
-    return `has been held in this process${site === undefined ? "" : ` by ${site}`} for ${forMs} ms`;
-  }
-
-  private giveUp(wait: Wait): void {
-    if (this.#phase !== "waiting") return;
-    this.#phase = "ended";
-    wait.end();
-    wait.queue.giveUp(this);
-    this.locker.events.givesUp(this, wait.pastMs);
-  }
-
-  onClosed(): void {
-    const wait = this.#wait;
-    if (wait === undefined) return;
-    this.giveUp(wait);
-    wait.fail(
-      new LockClosedError(
-        `${nameOf(this)}: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or give it more patience`,
-      ),
-    );
   }
 
   // ---- hold -------------------------------------------------------------------------------------------
@@ -638,10 +503,10 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
   }
 
   private cancel(): void {
-    if (this.#wait !== undefined) this.giveUp(this.#wait);
+    this.#wait?.giveUp();
     this.#phase = "ended";
-    this.#wait?.tryEnds(false);
-    this.#wait?.fail(this.notHeld());
+    this.#wait?.onTried();
+    this.#wait?.refuse(this.notHeld());
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -738,7 +603,6 @@ export class Lock implements AsyncDisposable, Waiter, Holder {
 }
 
 const IS_HELD = Promise.resolve(true);
-const MAY_TRY = Promise.resolve(true);
 const IS_DONE = Promise.resolve();
 const NOTHING_SET: CancelTimer = () => {};
 const RELEASED: Loss = { outcome: "unknown", because: "it was released", isEarly: false };

@@ -4,10 +4,11 @@ import { LockLostError, LockMisconfiguredError } from "../errors";
 import { LEAST_COMMAND_TIME_MS, UNREACHABLE_PAUSE_MS } from "../queue/acquisition";
 import type { Trouble } from "../queue/loss";
 import { Aborter } from "./aborter";
-import { Lock, type FailureClass } from "./lock";
+import { Lock } from "./lock";
 import type { CallSite, LockGroup } from "./locker";
 import { onAbort, unlessAborted } from "./on-abort";
 import { budgetMsOf } from "./settings";
+import type { FailureClass } from "./wait";
 
 /**
  * One acquisition of several keys: all of them or none. The order in which they are listed does not matter.

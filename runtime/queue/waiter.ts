@@ -1,7 +1,7 @@
 import type { Lease } from "./lease";
 
-/** A caller that waits for a key, as its queue sees it. */
-export interface Waiter {
+/** The terms on which a caller wants a key. */
+export interface LockTerms {
   readonly key: string;
   readonly lockTimeMs: number;
   readonly fencing: boolean;
@@ -15,6 +15,10 @@ export interface Waiter {
   readonly isAutoUnlocked: boolean;
   /** Whether other callers may share its hold. Such a hold is renewed while any caller holds it, and released at the end. */
   readonly mayShareHold: boolean;
+}
+
+/** A caller that waits for a key, as its queue sees it. */
+export interface Waiter extends LockTerms {
   /** On the monotonic clock: when its wait began. */
   readonly waitsSince: number;
   /** On the monotonic clock: when its wait budget ends. */

@@ -17,6 +17,8 @@ export class SimulatedProcess {
   readonly commandTimeoutMs: number;
   readonly #locker: Locker;
   isClosing = false;
+  /** On its monotonic clock, as the runtime reads it: when the last wait began. */
+  lastWaitSince = 0;
 
   /** @param runtimeClock its clock as the runtime reads it */
   constructor(
@@ -34,7 +36,13 @@ export class SimulatedProcess {
     const logger = { warn: () => belongsToNobody("a log line") };
     const commandTimeout = `${commandTimeoutMs}ms` as const;
     this.#locker = Object.assign(createLocker({ store, clock: runtimeClock, commandTimeout, logger }), own);
-    Object.assign(this.#locker.queues, own);
+    const { queues } = this.#locker;
+    const join = queues.join.bind(queues);
+    queues.join = (waiter) => {
+      this.lastWaitSince = waiter.waitsSince;
+      return join(waiter);
+    };
+    Object.assign(queues, own);
   }
 
   lock(key: string, options: LockOptions): Lock {

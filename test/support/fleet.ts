@@ -1,8 +1,9 @@
 import type { ExecutionContext } from "ava";
 import { createLocker, type Configuration } from "../../runtime/configure";
-import { Lock, type FailureClass } from "../../runtime/lock/lock";
+import { Lock } from "../../runtime/lock/lock";
 import { MultiLock } from "../../runtime/lock/multi-lock";
 import type { Locker } from "../../runtime/lock/locker";
+import type { FailureClass } from "../../runtime/lock/wait";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
 import { memoryStore } from "../../runtime/stores/memory";

@@ -143,9 +143,8 @@ class SmallWorld implements Judge {
     if (process === undefined || process.clock.isDead) return;
     const [lock, goesAway] = [process.lock(KEY, how), new AbortController()];
     const acquired = lock.acquire(goesAway.signal);
-    // The wait budget counts from the time that the lock read, and the process may have been stopped since. A reader that
-    // enters at once does not wait at all.
-    const joinedAt = lock.waitsSince > 0 ? lock.waitsSince : process.clock.now();
+    // The wait budget counts from the time that the lock read, and the process may have been stopped since.
+    const joinedAt = process.lastWaitSince;
     const caller = callerOf(process, lock, how, { goesAway, joinedAt });
     const away = this.#schedule.add("act", number, `${name} goes away`, Infinity, () => {
       if (!process.clock.isRunning || caller.state !== "waiting") return;
