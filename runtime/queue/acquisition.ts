@@ -17,8 +17,9 @@ import {
 import { isHeldBy, isRevokedFrom } from "../stores/value";
 import { Lease, ofReplicas } from "./lease";
 import type { Trouble } from "./loss";
-import type { WakeUpListener, QueueContext } from "./queue-context";
+import type { QueueContext } from "./queue-context";
 import type { Grant } from "./shared-lease";
+import { Ticket } from "./ticket";
 import type { Waiter } from "./waiter";
 
 /** How often the first waiter asks again if no wake-up arrives. It is often enough to claim a key that is reserved for it. */
@@ -68,7 +69,7 @@ interface Sent {
  * - Only a closed acquisition releases a hold, or one that renounced the hold (`#decline`). A closed acquisition never believes again, and
  *   a renounced hold is never believed.
  */
-export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
+export class Acquisition implements AcquireListener<Waiter> {
   /** The value of the key in the last refusal. */
   heldBy: string | undefined;
   /** Why the last try failed, if the store did not reply. */
@@ -79,26 +80,21 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
   #holderFoundAt: number | undefined;
   /** The commands that may have acquired the key: they are in flight, or got no reply. */
   #unresolved: readonly Sent[] = NONE;
-  #isConfirming = false;
+  /**
+   * - `asking`: the next command asks for the key.
+   * - `confirming`: a renewal is in flight for a hold that was found. No other command is sent meanwhile.
+   * - `closed`: the key was granted, or nobody waits any more. What commands acquire from now on is released.
+   */
+  #state: "asking" | "confirming" | "closed" = "asking";
   /** The holds, by `requestId`, that were released before anybody believed in them. */
   #renounced: Set<string> | undefined;
   /** The holds, by `requestId`, that a renewal reduces to one permit, however many permits the command got. */
   #reduced: Set<string> | undefined;
   /** The longest lock time to which a renewal may have extended a hold that was found. */
   #confirmedForMs = 0;
-  #ticket: string | undefined;
-  #isListening = false;
-  /** Whether its ticket is, or may be, in the store queue. */
-  #isEnqueued = false;
-  /** Whether the ticket was enqueued so recently that another request would bring no news. */
-  #isJustEnqueued = false;
-  /** Whether a wake-up arrived since the last command was sent. */
-  #hasWakeUp = false;
+  /** Set when it may have to wait behind callers of other processes. */
+  #ticket: Ticket | undefined;
   #freeInMs: number | undefined;
-  /** For a shared lock, on the monotonic clock: callers that came by then came before all waiters behind this ticket. */
-  #coversUntil = -Infinity;
-  /** Whether it is over: the key was granted, or nobody waits any more. */
-  #isClosed = false;
   /** The lease that was granted. */
   #lease: Lease | undefined;
 
@@ -113,8 +109,12 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
   }
 
   /** Its ticket in the store queue. It may not be enqueued yet. */
-  get ticket(): string {
-    return (this.#ticket ??= this.#context.newRequestId());
+  get ticket(): Ticket {
+    return (this.#ticket ??= new Ticket(this.#context, this.#queue));
+  }
+
+  get #isClosed(): boolean {
+    return this.#state === "closed";
   }
 
   /** How soon to ask again if no wake-up arrives, in milliseconds. */
@@ -128,17 +128,14 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
 
   /** Asks for the key on behalf of the first waiter. A waiter that has no time left to wait takes no new ticket. */
   ask(first: Waiter): void {
-    const isPointless = this.#isJustEnqueued && !this.#hasWakeUp;
-    this.#isJustEnqueued = false;
+    const mayHaveNews = this.#ticket?.mayHaveNews() ?? true;
+    const isConfirming = this.#state === "confirming";
     // A waiter without a wait budget has no second try. The reply to the renewal ends this one.
-    if (this.#isConfirming && !first.isPatient) return;
-    if (isPointless || this.#isConfirming) return first.onTried();
+    if (isConfirming && !first.isPatient) return;
+    if (isConfirming || !mayHaveNews) return first.onTried();
     const now = this.#context.clock.now();
-    this.#send(
-      first,
-      this.#isEnqueued || this.#unresolved.length > 0 || this.#isProbablyHeld(first, now),
-      now,
-    );
+    const isEnqueued = this.#ticket?.isEnqueued === true;
+    this.#send(first, isEnqueued || this.#unresolved.length > 0 || this.#isProbablyHeld(first, now), now);
   }
 
   /**
@@ -152,15 +149,16 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
 
   /** Returns a request that acquires the key for the first waiter or enqueues its ticket. The caller must send it immediately. */
   requestFor(first: Waiter): EnqueueRequest {
-    this.#listen();
-    this.#hasWakeUp = false;
-    return { ...requestOf(first, this.#queue.wanted), ticket: this.ticket };
+    const { ticket } = this;
+    ticket.listen();
+    ticket.onSent();
+    return { ...requestOf(first, this.#queue.wanted), ticket: ticket.id };
   }
 
   #send(first: Waiter, isEnqueue: boolean, sentAt: number): void {
     const { store, inFlight, acquires, enqueues } = this.#context;
     const request = isEnqueue ? this.requestFor(first) : requestOf(first, this.#queue.wanted);
-    this.#hasWakeUp = false;
+    this.#ticket?.onSent();
     const attempt = new AcquireCommand(store, this, request, sentAt, first);
     this.sent(attempt);
     const timeoutMs = this.#timeoutMsFor(first, sentAt);
@@ -222,7 +220,7 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
     } else if (reply.next === "enqueued") {
       this.#noteHolder();
       this.#forget(sent);
-      this.#isJustEnqueued = this.#unresolved.length === 0;
+      this.#ticket?.onEnqueuedWithRelease(this.#unresolved.length === 0);
       this.#onEnqueued();
     } else if (reply.next === undefined) {
       this.#forget(sent);
@@ -260,7 +258,8 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
     this.#noteHolder();
     this.#freeInMs = freeInMs;
     if (attempt.isEnqueue) {
-      if (isLast || !this.#isEnqueued) this.#coversUntil = attempt.sentAt;
+      const ticket = this.#ticket;
+      if (ticket !== undefined && (isLast || !ticket.isEnqueued)) ticket.coversUntil = attempt.sentAt;
       this.#onEnqueued();
     }
     const found = this.#unresolved.find(({ request }) => isHeldBy(request.requestId, holder));
@@ -287,7 +286,7 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
       error instanceof NoReplyError &&
       (this.#hasFoundHolderLately || this.trouble !== undefined);
     if (!isUninformative) this.trouble = { error };
-    if ("ticket" in sent.request) this.#isEnqueued = true; // The command may have enqueued it.
+    this.#noteEnqueued(sent, true); // The command may have enqueued it.
     if (this.#isClosed) this.#decline(sent);
   }
 
@@ -307,35 +306,26 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
 
   // ---- store queue ------------------------------------------------------------------------------------
 
-  #listen(): void {
-    if (this.#isListening) return;
-    this.#isListening = true;
-    this.#context.listen(this);
+  /** Notes whether the ticket of this command may be in the store queue, if it has one. */
+  #noteEnqueued({ request }: Sent, isEnqueued: boolean): void {
+    if (this.#ticket !== undefined && "ticket" in request) this.#ticket.isEnqueued = isEnqueued;
   }
 
   #onEnqueued(): void {
-    this.#isEnqueued = true;
+    if (this.#ticket !== undefined) this.#ticket.isEnqueued = true;
     if (this.#isClosed) this.#dequeue();
-  }
-
-  /** Makes the first waiter ask again, because the key may be reserved for this ticket. */
-  onWakeUp(): void {
-    this.#hasWakeUp = true;
-    this.#queue.first?.wake();
   }
 
   /** Removes the ticket from the store queue, once no command is in flight that could enqueue it again. */
   #dequeue(): void {
-    if (!this.#isEnqueued || this.#unresolved.some(({ isInFlight }) => isInFlight)) return;
-    this.#isEnqueued = false;
-    this.#context.releaseRetries.dequeue(this.#queue.key, this.ticket);
+    if (!this.#unresolved.some(({ isInFlight }) => isInFlight)) this.#ticket?.dequeue();
   }
 
   // ---- outcome ----------------------------------------------------------------------------------------
 
   /** Handles the reply that this command acquired the key. Returns whether the try continues with another command. */
   #taken(sent: Sent, reply: Acquired): boolean {
-    if ("ticket" in sent.request) this.#isEnqueued = false;
+    this.#noteEnqueued(sent, false);
     const { first } = this.#queue;
     // If the waiter of the command has left, or the hold was seen to be gone, a renewal has to confirm the hold first.
     const isUsable = first !== undefined && fits(sent.request, first) && this.#unresolved.includes(sent);
@@ -367,7 +357,7 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
     lease.replicas = first.replicas;
     this.#context.renewals.noteLockTime(lease, this.#maxHoldMs(sent));
     lease.prove(sentAt, first.lockTimeMs);
-    const coversUntil = this.#coversUntil;
+    const { coversUntil = -Infinity } = this.#ticket ?? {};
     const waitedMs = this.#queue.begin(lease, first, { sentAt, count, somebodyWaits, coversUntil });
     if (waitedMs === undefined) return false;
     this.#unresolved = without(sent, this.#unresolved);
@@ -390,8 +380,8 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
     const isOver = this.#isClosed || this.#isRenounced(found);
     if (isOver || first === undefined) return this.#decline(found);
     if (!this.#unresolved.includes(found)) this.#remember(found);
-    if (this.#isConfirming) return true;
-    this.#isConfirming = true;
+    if (this.#state === "confirming") return true;
+    this.#state = "confirming";
     const { clock, store, inFlight } = this.#context;
     const { key, requestId } = found.request;
     const { lockTimeMs, fencing } = first;
@@ -411,7 +401,7 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
   }
 
   #confirmed(found: Sent, request: AcquireRequest, sentAt: number, reply: RenewReply): void {
-    this.#isConfirming = false;
+    if (this.#state === "confirming") this.#state = "asking";
     const { first } = this.#queue;
     if (this.#isClosed || first === undefined) return; // Then the hold is released elsewhere.
     this.trouble = undefined;
@@ -461,8 +451,8 @@ export class Acquisition implements AcquireListener<Waiter>, WakeUpListener {
   }
 
   #close(): void {
-    this.#isClosed = true;
-    if (this.#isListening) this.#context.stopListening(this);
+    this.#state = "closed";
+    this.#ticket?.stopListening();
     this.#dequeue();
   }
 

@@ -240,11 +240,11 @@ export class LockManager implements QueueContext {
   // ---- wake-ups ---------------------------------------------------------------------------------------
 
   listen(listener: WakeUpListener): void {
-    this.#listeners.set(listener.ticket, listener);
+    this.#listeners.set(listener.id, listener);
   }
 
   stopListening(listener: WakeUpListener): void {
-    this.#listeners.delete(listener.ticket);
+    this.#listeners.delete(listener.id);
   }
 
   #onWakeUp(ticket: string | undefined): void {

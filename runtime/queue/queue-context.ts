@@ -16,7 +16,8 @@ import type { Waiter } from "./waiter";
 
 /** Receives the wake-ups for a ticket in the store queue. */
 export interface WakeUpListener {
-  readonly ticket: string;
+  /** The ticket. */
+  readonly id: string;
   onWakeUp(): void;
 }
 

@@ -359,10 +359,8 @@ async function withInheritedIds(look: () => Promise<void>): Promise<void> {
   const ids = new WeakMap<Acquisition, string>();
   let current: string | undefined;
   const { prototype } = Acquisition;
-  const ticketOf = Object.getOwnPropertyDescriptor(prototype, "ticket")?.get;
   const idOf = (acquisition: Acquisition): string => {
-    const id = ids.get(acquisition) ?? (ticketOf?.call(acquisition) as unknown);
-    if (typeof id !== "string") throw new Error("an acquisition has no ticket");
+    const id = ids.get(acquisition) ?? acquisition.ticket.id;
     ids.set(acquisition, id);
     return id;
   };

@@ -1,0 +1,74 @@
+import type { QueueContext, WakeUpListener } from "./queue-context";
+
+/** The local queue whose first waiter uses the ticket. */
+interface Waiting {
+  readonly key: string;
+  readonly first: { wake(): void } | undefined;
+}
+
+/** A position in the store queue, on behalf of the first waiter of this process. A request enqueues it. */
+export class Ticket implements WakeUpListener {
+  readonly id: string;
+  /** Whether it is, or may be, in the store queue. */
+  isEnqueued = false;
+  /** For a shared lock, on the monotonic clock: callers that came by then came before all waiters behind this ticket. */
+  coversUntil = -Infinity;
+  readonly #context: QueueContext;
+  readonly #waiting: Waiting;
+  #isListening = false;
+  /** Whether it was enqueued so recently that another request would bring no news. */
+  #isFresh = false;
+  /** Whether a wake-up arrived since the last command was sent. */
+  #hasWakeUp = false;
+
+  constructor(context: QueueContext, waiting: Waiting) {
+    this.#context = context;
+    this.#waiting = waiting;
+    this.id = context.newRequestId();
+  }
+
+  /** Prepares for a request that enqueues it. The caller must send the request immediately. */
+  listen(): void {
+    if (this.#isListening) return;
+    this.#isListening = true;
+    this.#context.listen(this);
+  }
+
+  /** Notes that a command is sent, whose reply has all news until then. */
+  onSent(): void {
+    this.#hasWakeUp = false;
+  }
+
+  /**
+   * Notes that the store has just enqueued it together with a release.
+   *
+   * @param isFresh whether another request now would bring no news
+   */
+  onEnqueuedWithRelease(isFresh: boolean): void {
+    this.#isFresh = isFresh;
+  }
+
+  /** Whether another request can bring news. Asking this makes the next answer `true`. */
+  mayHaveNews(): boolean {
+    const isPointless = this.#isFresh && !this.#hasWakeUp;
+    this.#isFresh = false;
+    return !isPointless;
+  }
+
+  /** Makes the first waiter ask again, because the key may be reserved for this ticket. */
+  onWakeUp(): void {
+    this.#hasWakeUp = true;
+    this.#waiting.first?.wake();
+  }
+
+  stopListening(): void {
+    if (this.#isListening) this.#context.stopListening(this);
+  }
+
+  /** Removes it from the store queue. No command may be in flight that could enqueue it again. */
+  dequeue(): void {
+    if (!this.isEnqueued) return;
+    this.isEnqueued = false;
+    this.#context.releaseRetries.dequeue(this.#waiting.key, this.id);
+  }
+}
