@@ -3,7 +3,7 @@ import { requestIds } from "./request-id";
 import { assertClock, inRootContext, systemClock, type Clock } from "./clock";
 import { milliseconds, type Duration } from "./duration";
 import { adviceOnCopies, assertOneVersion, noteConfigured } from "./copies";
-import { namesOf, openStores, type RedisPlace } from "./configured-stores";
+import { namesOf, openStores, type RedisTarget } from "./configured-stores";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
 import {
   begin,
@@ -38,13 +38,13 @@ export interface Configuration {
    * An ioredis client, which you close yourself. Or a `redis://` URL, for which Lockweave opens and closes a connection, also with TLS
    * options as `{ url, tls }`. An array of three or more makes a quorum of independent masters: see `quorumStore()`.
    */
-  readonly redis?: RedisPlace;
+  readonly redis?: RedisTarget;
   /** A store instead of `redis`, such as `memoryStore()`. */
   readonly store?: Store;
   /**
    * Other stores by name: `{ payments: "redis://..." }` for tags with `store=payments`. A key is another lock in each store.
    */
-  readonly stores?: Readonly<Record<string, RedisPlace | Store>>;
+  readonly stores?: Readonly<Record<string, RedisTarget | Store>>;
   /** Options for all locks that do not set them. Options that change the woven code belong in the plugin's options. */
   readonly defaults?: Omit<LockOptions, "onFailure" | "reentrant" | "mode" | "permits">;
   /** Receives log lines. By default warnings go to `console.warn`, and nothing else is logged. */

@@ -12,13 +12,13 @@ import { redisStore, redisStoreAt } from "./stores/redis/redis";
  * An ioredis client, which you close yourself, or an address, for which Lockweave opens and closes a connection. An array of three or more
  * of them is a quorum of independent masters, as `quorumStore(masters)` makes it.
  */
-export type RedisPlace = RedisClient | RedisAddress | readonly (RedisClient | RedisAddress)[];
+export type RedisTarget = RedisClient | RedisAddress | readonly (RedisClient | RedisAddress)[];
 
 /** The options of `configure()` that say where locks live. */
 export interface Places {
-  readonly redis?: RedisPlace;
+  readonly redis?: RedisTarget;
   readonly store?: Store;
-  readonly stores?: Readonly<Record<string, RedisPlace | Store>>;
+  readonly stores?: Readonly<Record<string, RedisTarget | Store>>;
 }
 
 /**
@@ -54,7 +54,7 @@ export function openStores<Made>(places: Places, use: (stores: ReadonlyMap<strin
       const open = (): Store => {
         const place: unknown = stores[name];
         const isStore = typeof (place as Partial<Store> | null | undefined)?.acquire === "function";
-        return isStore ? checked(place as Store, what) : openRedis(place as RedisPlace, what, ours);
+        return isStore ? checked(place as Store, what) : openRedis(place as RedisTarget, what, ours);
       };
       opened.set(name, readFrom(`\`${what}\``, open));
     }
@@ -90,17 +90,17 @@ function openDefault(places: Places, ours: Store[]): Store {
     );
   }
   return store === undefined
-    ? readFrom("`redis`", () => openRedis(redis as RedisPlace, "redis", ours))
+    ? readFrom("`redis`", () => openRedis(redis as RedisTarget, "redis", ours))
     : readFrom("`store`", () => checked(store, "store"));
 }
 
-function openRedis(place: RedisPlace, what: string, ours: Store[]): Store {
+function openRedis(place: RedisTarget, what: string, ours: Store[]): Store {
   const store = openPlace(place, what);
   ours.push(store);
   return store;
 }
 
-function openPlace(place: RedisPlace, what: string): Store {
+function openPlace(place: RedisTarget, what: string): Store {
   if (Array.isArray(place)) return quorumStore(place as readonly (RedisClient | RedisAddress)[]);
   return isAddress(place) ? redisStoreAt(place, what) : redisStore(place as RedisClient, what);
 }

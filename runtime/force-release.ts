@@ -2,7 +2,7 @@ import { locker } from "./configure";
 import { LockOptionError } from "./errors";
 import { askStore, holdersOf, inspectKey, type InspectedHolder } from "./holders";
 import { checkedKey } from "./key";
-import { placeOf } from "./lock/events";
+import { keyInStore } from "./lock/events";
 import type { Locker } from "./lock/locker";
 import { releaseReply, revokeReply } from "./stores/replies";
 import { isLockweaveHold } from "./stores/value";
@@ -64,14 +64,14 @@ function isForeign({ storeValue, leftMs = 0 }: InspectedHolder): boolean {
 
 function notOurs(key: string, store: string, value: string): LockOptionError {
   return new LockOptionError(
-    `${placeOf({ key, store })} holds ${formatValue(value)}, which Lockweave did not write or which never expires, so Lockweave cannot revoke it. Fix: forceRelease(key, { now: true }) deletes it, but its writer may still be running`,
+    `${keyInStore({ key, store })} holds ${formatValue(value)}, which Lockweave did not write or which never expires, so Lockweave cannot revoke it. Fix: forceRelease(key, { now: true }) deletes it, but its writer may still be running`,
   );
 }
 
 /** The store compares bytes. Bytes that are not UTF-8 text are changed on the way to this process. */
 function notText(key: string, store: string): LockOptionError {
   return new LockOptionError(
-    `${placeOf({ key, store })} holds bytes that are not UTF-8 text. Another program wrote them, so Lockweave cannot compare them. Fix: delete the key with redis-cli, as in \`redis-cli UNLINK ${key}\``,
+    `${keyInStore({ key, store })} holds bytes that are not UTF-8 text. Another program wrote them, so Lockweave cannot compare them. Fix: delete the key with redis-cli, as in \`redis-cli UNLINK ${key}\``,
   );
 }
 

@@ -1,5 +1,5 @@
 import { LockError, LockUnreachableError, errorMessage } from "./errors";
-import { placeOf } from "./lock/events";
+import { keyInStore } from "./lock/events";
 import type { Locker } from "./lock/locker";
 import { inspection, peekReply, repliesIn } from "./stores/replies";
 import { isClosed, isReserved, isRevoked, revokedFrom } from "./stores/value";
@@ -87,7 +87,7 @@ export async function askStore<Reply>(
     return await queues.inFlight.ask(send, read);
   } catch (error) {
     if (error instanceof LockError) throw error;
-    const message = `${placeOf({ key, store: name })}: the store could not be read: ${errorMessage(error)}`;
+    const message = `${keyInStore({ key, store: name })}: the store could not be read: ${errorMessage(error)}`;
     throw new LockUnreachableError(message, { cause: error });
   }
 }

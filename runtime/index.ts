@@ -59,7 +59,7 @@ export {
   type AcquireReply,
   type AcquireRequest,
 } from "./stores/port";
-export type { RedisPlace } from "./configured-stores";
+export type { RedisTarget as RedisPlace } from "./configured-stores";
 export type { RedisAddress } from "./stores/redis/address";
 export type { LockEvent, LockEvents, Outcome } from "./lock/events";
 export type { Clock, CancelTimer, Timer } from "./clock";

@@ -2,11 +2,11 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { configureForTests, shutdown } from "./configure";
 import { LockNotWovenError, LockOptionError } from "./errors";
-import { nameOf, placeOf, type LockEvent } from "./lock/events";
+import { nameOf, keyInStore, type LockEvent } from "./lock/events";
 import { isOptions, readOptions } from "./options";
 import { formatValue } from "./format-value";
 import { memoryStore } from "./stores/memory";
-import { TEST_CURES } from "./woven";
+import { TEST_FIXES } from "./woven";
 
 export { assertWoven } from "./woven";
 
@@ -54,7 +54,7 @@ export function testLocks(options: TestLocksOptions = {}, handshake?: "woven"): 
   return new MemoryLocks(waiting);
 }
 
-const NOT_WOVEN = `The file that calls testLocks() was not woven, so functions with @redisLock may run unlocked in this test. ${TEST_CURES}
+const NOT_WOVEN = `The file that calls testLocks() was not woven, so functions with @redisLock may run unlocked in this test. ${TEST_FIXES}
   - In a plain JavaScript test of woven output, call testLocks({ woven: false }), and assertWoven() for each tagged function.
   - Call testLocks() directly by its imported name. Do not pass it as a value.`;
 
@@ -69,7 +69,7 @@ class MemoryLocks implements TestLocks {
   }
 
   get held(): readonly string[] {
-    return Array.from(this.#held.values(), placeOf);
+    return Array.from(this.#held.values(), keyInStore);
   }
 
   async reset(): Promise<void> {
@@ -107,7 +107,7 @@ class MemoryLocks implements TestLocks {
 
   readonly #onGrant = (message: unknown): void => {
     const event = message as LockEvent;
-    this.taken.push(placeOf(event));
+    this.taken.push(keyInStore(event));
     this.#held.set(event.requestId, event);
   };
 

@@ -184,7 +184,7 @@ export function refuse(reason: string): void {
 }
 
 /** How to let the compiler of unit tests weave. */
-export const TEST_CURES = [
+export const TEST_FIXES = [
   "Fix: let the test runner compile with Lockweave:",
   "- Vitest: the lockweave/vite plugin, in the configuration and in each project without `extends: true`.",
   "- Jest: lockweave/jest as the transform.",
@@ -212,7 +212,7 @@ function whyNotWoven(code: string): string {
     return "its code cannot be read. Fix: give assertWoven() the function itself, not a bound function or a proxy.";
   if (hasLock(code))
     return "it has no lock, but a function inside it has one. Fix: put the @redisLock tag on it, or give assertWoven() the function inside.";
-  return `it runs without its lock. If it has no @redisLock tag, add one. If a decorator wraps it, give assertWoven() the function itself. ${TEST_CURES}`;
+  return `it runs without its lock. If it has no @redisLock tag, add one. If a decorator wraps it, give assertWoven() the function itself. ${TEST_FIXES}`;
 }
 
 /** A held lock, as the code under it sees it. */

@@ -20,7 +20,7 @@ export class AcquireCommand<Caller = unknown> implements Command<AcquireReply> {
   /** On the monotonic clock: a time before the command was sent. A grant counts from here. */
   readonly sentAt: number;
   /** The caller for which the listener sent it. */
-  readonly asker: Caller;
+  readonly caller: Caller;
   readonly #store: Store;
   readonly #listener: AcquireListener<Caller>;
 
@@ -35,7 +35,7 @@ export class AcquireCommand<Caller = unknown> implements Command<AcquireReply> {
     this.#listener = listener;
     this.request = request;
     this.sentAt = sentAt;
-    this.asker = asker;
+    this.caller = asker;
   }
 
   /** Whether it enqueues a ticket if it cannot acquire the key. */

@@ -75,11 +75,11 @@ const release = channel("lockweave:release");
 /** The name of the lock in messages: its key and store, and the function that asked for it. */
 export function nameOf(lock: LockEvent): string {
   const { site } = lock;
-  return site === undefined ? placeOf(lock) : `${placeOf(lock)} (${site})`;
+  return site === undefined ? keyInStore(lock) : `${keyInStore(lock)} (${site})`;
 }
 
 /** The key, and the name of the store unless it is the default. The same key in another store is another lock. */
-export function placeOf({ key, store }: Pick<LockEvent, "key" | "store">): string {
+export function keyInStore({ key, store }: Pick<LockEvent, "key" | "store">): string {
   return store === DEFAULT_STORE ? key : `${key} in ${store}`;
 }
 

@@ -187,7 +187,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
   }
 
   begin(lease: Lease, fencingToken: number | undefined): number | undefined {
-    if (!this.letIn(lease)) return undefined;
+    if (!this.startIfCertain(lease)) return undefined;
     const now = this.locker.queues.suspension.readAt;
     this.#wait = undefined;
     this.#lease = lease;
@@ -203,7 +203,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
    *
    * @returns false if the lease is not certain. Then nothing has changed
    */
-  private letIn(lease: Lease): boolean {
+  private startIfCertain(lease: Lease): boolean {
     // This may notice a suspension, and end this wait. So the phase is read afterwards.
     const leftMs = this.locker.queues.suspension.timeLeft(lease);
     if (this.#phase !== "waiting" || leftMs === 0) return false;
@@ -235,7 +235,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
       const wanted = { lockTimeMs, fencing, replicas, isWatched: this.settings.watchdog };
       if (root.remaining() > 0) await unlessAborted(queues.strengthen(lease, wanted, signal), signal);
       if (this.isSpent) return await this.leaveNest(nest);
-      if (root.remaining() === 0 || !this.letIn(lease)) throw root.notHeld();
+      if (root.remaining() === 0 || !this.startIfCertain(lease)) throw root.notHeld();
       this.heldSince = Math.floor(queues.suspension.readAt);
       this.limit(nest);
     } catch (error) {

@@ -191,17 +191,17 @@ export class Acquisition implements AcquireListener<Waiter> {
   onReply(attempt: AcquireCommand<Waiter>, reply: AcquireReply): void {
     this.trouble = undefined;
     const isContinued = reply.acquired ? this.#taken(attempt, reply) : this.#notTaken(attempt, reply);
-    if (!isContinued) attempt.asker.onTried();
+    if (!isContinued) attempt.caller.onTried();
   }
 
   onFailure(attempt: AcquireCommand<Waiter>, error: unknown): void {
     if (error instanceof LockMisconfiguredError) {
       this.#forget(attempt);
-      attempt.asker.onRefused(error);
+      attempt.caller.onRefused(error);
     } else {
       this.#unanswered(attempt, error, attempt.timeoutMs < this.#context.inFlight.usualTimeoutMs);
     }
-    attempt.asker.onTried();
+    attempt.caller.onTried();
   }
 
   onLateReply(attempt: AcquireCommand<Waiter>, reply: AcquireReply): void {
@@ -268,8 +268,8 @@ export class Acquisition implements AcquireListener<Waiter> {
     const isInDoubt = (sent: Sent): boolean => (sent.request.permits ?? 1) > 1 && !sent.isInFlight;
     const unanswered = this.#isClosed ? undefined : this.#unresolved.find(isInDoubt);
     if (unanswered !== undefined) return this.#confirm(unanswered);
-    if (attempt.isEnqueue || !this.#hasReasonToWait(attempt.asker)) return false;
-    this.#send(attempt.asker, true, this.#context.clock.now());
+    if (attempt.isEnqueue || !this.#hasReasonToWait(attempt.caller)) return false;
+    this.#send(attempt.caller, true, this.#context.clock.now());
     return true;
   }
 

@@ -13,7 +13,7 @@ import type { RegisterTest, Subject } from "./contract/subject";
 import { notSharing, sharing } from "./contract/sharing";
 import { tokens } from "./contract/tokens";
 
-export { hearing, type RegisterTest, type Subject } from "./contract/subject";
+export { untilListening as hearing, type RegisterTest, type Subject } from "./contract/subject";
 
 /**
  * Registers the tests of the contract. Each test uses its own keys, so the tests may run concurrently on one store.

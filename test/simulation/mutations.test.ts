@@ -441,7 +441,7 @@ outsideMatrixSerially(
       function (this: Acquisition, attempt, error) {
         const { key, requestId, lockTimeMs } = attempt.request;
         fail.call(this, attempt, error);
-        lockerOf(attempt.asker).queues.releaseRetries.release({ key, requestId }, lockTimeMs);
+        lockerOf(attempt.caller).queues.releaseRetries.release({ key, requestId }, lockTimeMs);
       };
     await withFault(Acquisition.prototype, "onFailure", hasty, () => finds(t, "changeable", /was given up/));
   },
@@ -549,7 +549,7 @@ outsideMatrixSerially(
     const hasty = (onFailure: Acquisition["onFailure"]): Acquisition["onFailure"] =>
       function (this: Acquisition, attempt, error) {
         onFailure.call(this, attempt, error);
-        attempt.asker.wake();
+        attempt.caller.wake();
       };
     await withFault(Acquisition.prototype, "onFailure", hasty, () => finds(t, "any", /without end/));
   },

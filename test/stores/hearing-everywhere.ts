@@ -1,4 +1,4 @@
-import { drop, newId, newKey, place, take, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
+import { release, newId, newKey, enqueue, acquire, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
 import { nameBeside } from "../../runtime/stores/redis/keys";
 import type { ClusterNode, RedisCluster } from "../support/redis-cluster";
@@ -20,12 +20,12 @@ export async function untilSubscribedTo(
 ): Promise<void> {
   const master = await cluster.masterOf(keyPrefix + key);
   const [holder, probe] = [newId(), newId()];
-  await take(store, key, holder);
-  await place(store, key, probe);
+  await acquire(store, key, holder);
+  await enqueue(store, key, probe);
   const queue = keyPrefix + nameBeside("queue", keyPrefix, key);
   await until(() => isSubscribed(master, queue, probe));
   await store.dequeue(key, probe, TIMEOUT_MS);
-  await drop(store, key, holder);
+  await release(store, key, holder);
 }
 
 /** Whether the waiter in the queue receives the master's wake-ups. */

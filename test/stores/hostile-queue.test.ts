@@ -2,14 +2,14 @@ import test from "ava";
 import * as fc from "fast-check";
 import { hearing } from "../../runtime/stores/contract";
 import {
-  drop,
-  look,
+  release,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
-  take,
+  acquire,
   TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
@@ -77,12 +77,12 @@ async function putInFront(key: string, members: readonly string[]): Promise<void
 
 /** Each way in which a waiter gets the key. */
 const WAYS: Readonly<Record<string, (key: string, holder: string, waiter: string) => Promise<unknown>>> = {
-  drop: (key, holder) => drop(store, key, holder),
+  drop: (key, holder) => release(store, key, holder),
   releaseMany: async (key, requestId) => await store.releaseMany?.([{ key, requestId }], TIMEOUT_MS),
   next: (key, requestId) => store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS),
   async place(key) {
     await admin.del(key);
-    await place(store, key, newId());
+    await enqueue(store, key, newId());
   },
   async leave(key) {
     const reserved = newId();
@@ -92,8 +92,8 @@ const WAYS: Readonly<Record<string, (key: string, holder: string, waiter: string
   async "drop of a shared lock"(key) {
     const requestId = newId();
     await admin.del(key);
-    await take(store, key, requestId, { permits: 3 });
-    await drop(store, key, requestId);
+    await acquire(store, key, requestId, { permits: 3 });
+    await release(store, key, requestId);
   },
 };
 
@@ -104,12 +104,12 @@ for (const [way, passOn] of Object.entries(WAYS)) {
       await fc.assert(
         fc.asyncProperty(fc.array(member, { minLength: 1, maxLength: 4 }), async (members) => {
           const [key, holder, waiter] = [newKey(), newId(), newId()];
-          await take(store, key, holder);
+          await acquire(store, key, holder);
           await queued(store, key, waiter);
           await putInFront(key, members);
           published.clear();
           await passOn(key, holder, waiter);
-          t.is(await look(store, key), reservedFor(waiter));
+          t.is(await peek(store, key), reservedFor(waiter));
           const foreign = (await channels()).filter((name) => !name.startsWith("lockweave:2:inbox:"));
           t.deepEqual(foreign, []);
         }),

@@ -3,7 +3,7 @@ import test from "ava";
 import { Redis } from "ioredis";
 import { LockMisconfiguredError } from "../../runtime";
 import { hearing, storeContract } from "../../runtime/stores/contract";
-import { drop, newId, newKey, take } from "../../runtime/stores/contract/subject";
+import { release, newId, newKey, acquire } from "../../runtime/stores/contract/subject";
 import { openRedis } from "../../runtime/stores/late-store";
 import type { Store } from "../../runtime/stores/port";
 import { connectionTo } from "../../runtime/stores/redis/address";
@@ -49,10 +49,10 @@ test("commands and listeners work although ioredis loads later", async (t) => {
   const store = storeOnce(loading.promise);
   t.teardown(() => store.close());
   const [key, requestId] = [newKey(), newId()];
-  const taken = take(store, key, requestId);
+  const taken = acquire(store, key, requestId);
   loading.resolve(Redis);
   t.true((await taken).acquired);
-  t.deepEqual(await drop(store, key, requestId), { released: true });
+  t.deepEqual(await release(store, key, requestId), { released: true });
   await hearing(store);
 });
 
@@ -64,7 +64,7 @@ test("a command that times out before ioredis has loaded is not sent", async (t)
   const tooLate = store.acquire({ key, requestId: newId(), lockTimeMs: 1_000, fencing: false }, 0);
   loading.resolve(Redis);
   await t.throwsAsync(tooLate, { message: "ioredis was still loading" });
-  t.true((await take(store, key, newId())).acquired);
+  t.true((await acquire(store, key, newId())).acquired);
 });
 
 test("the store warns and rejects each command if ioredis is missing", async (t) => {
@@ -75,7 +75,7 @@ test("the store warns and rejects each command if ioredis is missing", async (t)
   const missing = new LockMisconfiguredError("npm install ioredis");
   loading.reject(missing);
   for (const key of [newKey(), newKey()]) {
-    t.is(await t.throwsAsync(take(store, key, newId())), missing);
+    t.is(await t.throwsAsync(acquire(store, key, newId())), missing);
   }
   t.deepEqual(warnings, ["npm install ioredis"]);
   await t.notThrowsAsync(store.close());
@@ -90,7 +90,7 @@ test("a store that was closed before ioredis loaded opens no connection", async 
   });
   const warnings: string[] = [];
   store.listen({ onWakeUp() {}, onReconnect() {}, onWarning: (message) => warnings.push(message) });
-  const taken = take(store, newKey(), newId());
+  const taken = acquire(store, newKey(), newId());
   await store.close();
   loading.resolve(Redis);
   await t.throwsAsync(taken, { message: "the store was closed before it opened" });

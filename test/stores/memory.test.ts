@@ -2,7 +2,15 @@ import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import test from "ava";
 import { storeContract } from "../../runtime/stores/contract";
-import { drop, newId, newKey, place, queued, take, takenInTurn } from "../../runtime/stores/contract/subject";
+import {
+  release,
+  newId,
+  newKey,
+  enqueue,
+  queued,
+  acquire,
+  takenInTurn,
+} from "../../runtime/stores/contract/subject";
 import { memoryStore } from "../../runtime/stores/memory";
 import { VirtualClock } from "../support/virtual-clock";
 import { registering } from "./registering";
@@ -13,7 +21,7 @@ storeContract(registering(test), () => {
   return {
     store,
     elapse: (ms) => clock.advance(ms),
-    put: async (key, value, ms) => void (await take(store, key, value, { lockTimeMs: ms })),
+    put: async (key, value, ms) => void (await acquire(store, key, value, { lockTimeMs: ms })),
   };
 });
 
@@ -22,10 +30,10 @@ test("expired keys are removed from memory without being asked for again", async
   const store = memoryStore({ clock });
   const key = newKey();
   const requestId = newId();
-  await take(store, key, requestId, { lockTimeMs: 60_000_000 });
+  await acquire(store, key, requestId, { lockTimeMs: 60_000_000 });
   const heapBefore = heapInUse();
   for (let batch = 0; batch < 100; batch += 1) {
-    for (let n = 0; n < 1_000; n += 1) await take(store, newKey() + LONG, newId(), { lockTimeMs: 10 });
+    for (let n = 0; n < 1_000; n += 1) await acquire(store, newKey() + LONG, newId(), { lockTimeMs: 10 });
     await clock.advance(10);
   }
   const grownBy = heapInUse() - heapBefore;
@@ -33,7 +41,7 @@ test("expired keys are removed from memory without being asked for again", async
     grownBy < 10 * LONG.length * 1_000,
     `${grownBy} bytes after 100,000 keys, of which 1,000 were held at once`,
   );
-  t.deepEqual(await drop(store, key, requestId), { released: true }, "a live key survives the sweeps");
+  t.deepEqual(await release(store, key, requestId), { released: true }, "a live key survives the sweeps");
 });
 
 test("acquiring a key costs the same with 10,000 held keys", async (t) => {
@@ -45,7 +53,7 @@ test("acquiring a key costs the same with 10,000 held keys", async (t) => {
     }
   })();
   const store = memoryStore({ clock });
-  for (let n = 0; n < 10_000; n += 1) await take(store, newKey(), newId());
+  for (let n = 0; n < 10_000; n += 1) await acquire(store, newKey(), newId());
   t.true(readings < 100_000, `the store read the clock ${readings} times`);
 });
 
@@ -60,22 +68,22 @@ function heapInUse(): number {
 
 test("fencing tokens rise from one store to a later one, as after a restart", async (t) => {
   const clock = new VirtualClock();
-  const first = await take(memoryStore({ clock }), newKey(), newId(), { fencing: true });
+  const first = await acquire(memoryStore({ clock }), newKey(), newId(), { fencing: true });
   await clock.advance(1_000);
-  const later = await take(memoryStore({ clock }), newKey(), newId(), { fencing: true });
+  const later = await acquire(memoryStore({ clock }), newKey(), newId(), { fencing: true });
   t.true(first.acquired && later.acquired && (later.fencingToken ?? 0) > (first.fencingToken ?? Infinity));
 });
 
 test("two memory stores share no locks", async (t) => {
   const key = newKey();
-  t.true((await take(memoryStore(), key, newId())).acquired);
-  t.true((await take(memoryStore(), key, newId())).acquired);
+  t.true((await acquire(memoryStore(), key, newId())).acquired);
+  t.true((await acquire(memoryStore(), key, newId())).acquired);
 });
 
 test("a memory store sets no timer, and close() is optional", async (t) => {
   const clock = new VirtualClock();
   const store = memoryStore({ clock });
-  await take(store, newKey(), newId());
+  await acquire(store, newKey(), newId());
   t.is(clock.pendingTimers, 0);
   await t.notThrowsAsync(store.close());
 });
@@ -89,15 +97,15 @@ test("the queue keeps its order, and tokens still rise, if the wall clock steps 
   })();
   const store = memoryStore({ clock });
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-  const before = await take(store, key, holder, { fencing: true });
+  const before = await acquire(store, key, holder, { fencing: true });
   await queued(store, key, first);
   steppedMs = -60_000;
   await queued(store, key, second);
   await queued(store, key, first);
-  await drop(store, key, holder);
+  await release(store, key, holder);
   const requestId = await takenInTurn(store, key, first);
   await queued(store, key, second);
-  await drop(store, key, requestId);
-  const after = await place(store, key, second, { fencing: true });
+  await release(store, key, requestId);
+  const after = await enqueue(store, key, second, { fencing: true });
   t.true(before.acquired && after.acquired && (after.fencingToken ?? 0) > (before.fencingToken ?? Infinity));
 });

@@ -4,17 +4,17 @@ import type { Redis } from "ioredis";
 import { LockMisconfiguredError, errorMessage } from "../../runtime/errors";
 import { hearing, storeContract } from "../../runtime/stores/contract";
 import {
-  drop,
-  look,
+  release,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
   renew,
   renewal,
   request,
-  take,
+  acquire,
   TAKEN,
   takenInTurn,
   TIMEOUT_MS,
@@ -72,15 +72,15 @@ for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("
     };
     const [key, alone, requestId, waiting] = [newKey(), newKey(), newId(), newId()];
     await admin.script("FLUSH");
-    await attempt(() => take(own, alone, requestId, { fencing: true }));
-    await attempt(() => drop(own, alone, requestId));
-    await attempt(() => take(own, key, requestId));
-    await take(plain, key, requestId); // In case that the user may not.
+    await attempt(() => acquire(own, alone, requestId, { fencing: true }));
+    await attempt(() => release(own, alone, requestId));
+    await attempt(() => acquire(own, key, requestId));
+    await acquire(plain, key, requestId); // In case that the user may not.
     await attempt(() => renew(own, key, requestId, 2 * 600_000));
-    await attempt(() => place(own, key, waiting));
+    await attempt(() => enqueue(own, key, waiting));
     await attempt(() => own.dequeue(key, waiting, TIMEOUT_MS));
-    await attempt(() => place(own, key, waiting));
-    await attempt(() => drop(own, key, requestId));
+    await attempt(() => enqueue(own, key, waiting));
+    await attempt(() => release(own, key, requestId));
     if (rule === "+publish" || rule === "+subscribe") t.regex(await events.warned, /&lockweave:2:\*/);
     else t.true(failures.length > 0);
   });
@@ -94,22 +94,22 @@ test("every method throws LockMisconfiguredError if the user may not run a comma
     message: /the Redis user may not run a command that locks need, or not on this key \(NOPERM/,
   };
   const [key, requestId] = [newKey(), newId()];
-  await t.throwsAsync(take(shut, key, requestId), expected);
-  await t.throwsAsync(take(shut, key, requestId, { fencing: true }), expected);
-  await t.throwsAsync(drop(shut, key, requestId), expected);
-  await t.throwsAsync(place(shut, key, newId()), expected);
+  await t.throwsAsync(acquire(shut, key, requestId), expected);
+  await t.throwsAsync(acquire(shut, key, requestId, { fencing: true }), expected);
+  await t.throwsAsync(release(shut, key, requestId), expected);
+  await t.throwsAsync(enqueue(shut, key, newId()), expected);
   await t.throwsAsync(shut.dequeue(key, newId(), TIMEOUT_MS), expected);
   await t.throwsAsync(
     shut.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS),
     expected,
   );
   t.true((await renew(shut, key, requestId, 1_000)) instanceof LockMisconfiguredError);
-  t.true((await look(shut, key)) instanceof LockMisconfiguredError);
+  t.true((await peek(shut, key)) instanceof LockMisconfiguredError);
 });
 
 test("a renewal and a release without read access report the missing access, not another holder", async (t) => {
   const [key, requestId] = [newKey(), newId()];
-  await take(plain, key, requestId);
+  await acquire(plain, key, requestId);
   const blind = await storeOf("blind", "~* &* +@all -get -mget");
   t.teardown(() => blind.close());
   const denied = (reply: unknown): void => {
@@ -117,14 +117,14 @@ test("a renewal and a release without read access report the missing access, not
   };
   denied(await renew(blind, key, requestId, 1_000));
   denied((await blind.renew([{ ...renewal(key, requestId), fencing: true }], TIMEOUT_MS))[0]);
-  denied(await drop(blind, key, requestId).catch((error: unknown) => error));
+  denied(await release(blind, key, requestId).catch((error: unknown) => error));
   denied(
     (await blind.releaseMany?.([{ key, requestId }], TIMEOUT_MS).catch((error: unknown) => [error]))?.[0],
   );
   const next = blind.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS);
   denied(await next.catch((error: unknown) => error));
-  denied(await look(blind, key));
-  t.is(await look(plain, key), requestId, "nothing has changed");
+  denied(await peek(blind, key));
+  t.is(await peek(plain, key), requestId, "nothing has changed");
 });
 
 test("commands for many keys reject only the keys that the user may not access", async (t) => {
@@ -155,20 +155,20 @@ test("a user without channels is warned once, waits by polling, and keeps its po
   t.teardown(() => deaf.close());
   const events = recordEvents(deaf);
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-  await take(plain, key, holder);
+  await acquire(plain, key, holder);
   await queued(deaf, newKey(), newId()).catch(() => {}); // A waiter makes the store subscribe.
   t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await queued(deaf, key, first);
   await queued(plain, key, second);
-  t.deepEqual(await drop(plain, key, holder), { released: true });
-  t.is(await look(plain, key), reservedFor(first));
+  t.deepEqual(await release(plain, key, holder), { released: true });
+  t.is(await peek(plain, key), reservedFor(first));
   const requestId = await takenInTurn(deaf, key, first);
   t.deepEqual(
-    await drop(deaf, key, requestId),
+    await release(deaf, key, requestId),
     { released: true },
     "a user that may not publish still passes the key on",
   );
-  t.is(await look(plain, key), reservedFor(second));
+  t.is(await peek(plain, key), reservedFor(second));
   t.is(events.warnings.length, 1);
 });
 
@@ -177,16 +177,16 @@ test("a waiter that is denied its channel late keeps its position and leaves not
   t.teardown(() => deaf.close());
   const events = recordEvents(deaf);
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-  await take(plain, key, holder);
+  await acquire(plain, key, holder);
   await queued(deaf, key, first); // With an inbox, because the store does not know yet.
   await queued(plain, key, second);
   await events.warned;
   await queued(deaf, key, first);
-  t.deepEqual(await drop(plain, key, holder), { released: true });
-  t.is(await look(plain, key), reservedFor(first));
+  t.deepEqual(await release(plain, key, holder), { released: true });
+  t.is(await peek(plain, key), reservedFor(first));
   const requestId = await takenInTurn(deaf, key, first);
-  t.deepEqual(await drop(deaf, key, requestId), { released: true });
-  t.is(await look(plain, key), reservedFor(second));
+  t.deepEqual(await release(deaf, key, requestId), { released: true });
+  t.is(await peek(plain, key), reservedFor(second));
 });
 
 test("a waiter that is denied its channel late blocks nobody after it has left", async (t) => {
@@ -194,26 +194,26 @@ test("a waiter that is denied its channel late blocks nobody after it has left",
   t.teardown(() => deaf.close());
   const events = recordEvents(deaf);
   const [key, holder, gone, next] = [newKey(), newId(), newId(), newId()];
-  await take(deaf, key, holder);
+  await acquire(deaf, key, holder);
   await queued(deaf, key, gone);
   await events.warned;
   await queued(plain, key, next);
   await deaf.dequeue(key, gone, TIMEOUT_MS);
-  t.deepEqual(await drop(deaf, key, holder), { released: true });
-  t.is(await look(plain, key), reservedFor(next));
+  t.deepEqual(await release(deaf, key, holder), { released: true });
+  t.is(await peek(plain, key), reservedFor(next));
 });
 
 test("a user that may not publish releases its lock, and gets a warning with the fix", async (t) => {
   const mute = await storeOf("mute", "~* resetchannels +@all");
   t.teardown(() => mute.close());
   const [key, requestId, alone] = [newKey(), newId(), newKey()];
-  for (const name of [key, alone]) await take(mute, name, requestId);
+  for (const name of [key, alone]) await acquire(mute, name, requestId);
   const events = recordEvents(mute);
-  t.deepEqual(await drop(mute, alone, requestId), { released: true });
+  t.deepEqual(await release(mute, alone, requestId), { released: true });
   t.deepEqual(events.warnings, [], "no warning if nobody waits");
   const waiting = newId();
   await queued(plain, key, waiting);
-  t.deepEqual(await drop(mute, key, requestId), { released: true });
+  t.deepEqual(await release(mute, key, requestId), { released: true });
   t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await takenInTurn(plain, key, waiting);
   const late = recordEvents(mute);
@@ -225,7 +225,7 @@ test("a user that may not publish releases several locks, and gets a warning", a
   t.teardown(() => mute.close());
   const events = recordEvents(mute);
   const [key, requestId, waiting] = [newKey(), newId(), newId()];
-  await take(mute, key, requestId);
+  await acquire(mute, key, requestId);
   await queued(plain, key, waiting);
   t.deepEqual(await mute.releaseMany?.([{ key, requestId }], TIMEOUT_MS), [{ released: true }]);
   t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
@@ -236,7 +236,7 @@ test("a user that may not delete gets an error only for the key that needs a del
   const keeping = await storeOf("keeping", "~* &* +@all -del");
   t.teardown(() => keeping.close());
   const [key, other, requestId] = [newKey(), newKey(), newId()];
-  for (const name of [key, other]) await take(plain, name, requestId);
+  for (const name of [key, other]) await acquire(plain, name, requestId);
   await queued(plain, other, newId());
   await admin.set(queueOf(key), "no queue");
   const dropped = [key, other].map((name) => ({ key: name, requestId }));
@@ -250,10 +250,10 @@ test("a user that may not publish passes on a reservation, and gets a warning", 
   t.teardown(() => mute.close());
   const events = recordEvents(mute);
   const [key, holder, first] = [newKey(), newId(), newId()];
-  await take(plain, key, holder);
+  await acquire(plain, key, holder);
   for (const waiting of [first, newId()]) await queued(plain, key, waiting);
-  await drop(plain, key, holder);
-  t.is(await look(plain, key), reservedFor(first));
+  await release(plain, key, holder);
+  t.is(await peek(plain, key), reservedFor(first));
   await mute.dequeue(key, first, TIMEOUT_MS);
   t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
 });
@@ -272,7 +272,7 @@ test("warns once about a Redis that evicts keys, and never about one that does n
   );
   await evicting.client().call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
   await events.reconnected;
-  await take(own, newKey(), newId());
+  await acquire(own, newKey(), newId());
   t.is(events.warnings.length, 1);
   for (const settings of [
     ["--maxmemory", "0", "--maxmemory-policy", "allkeys-lru"],
@@ -323,14 +323,14 @@ test("tenants with their own prefix and user cannot access each other's locks", 
   const key = newKey();
   for (const store of stores) {
     const [holder, waiting] = [newId(), newId()];
-    t.deepEqual(await take(store, key, holder), TAKEN);
+    t.deepEqual(await acquire(store, key, holder), TAKEN);
     await queued(store, key, waiting);
-    t.deepEqual(await drop(store, key, holder), { released: true });
+    t.deepEqual(await release(store, key, holder), { released: true });
     await takenInTurn(store, key, waiting, { fencing: true });
   }
   const intruder = redisStore(
     server.client({ username: "tenant-a", password: "any", keyPrefix: "tenant-b:" }),
   );
-  await t.throwsAsync(take(intruder, key, newId()), { instanceOf: LockMisconfiguredError });
+  await t.throwsAsync(acquire(intruder, key, newId()), { instanceOf: LockMisconfiguredError });
   for (const store of [...stores, intruder]) await store.close();
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import test, { type ExecutionContext } from "ava";
 import { LockOptionError } from "../../runtime/errors";
-import { newId, newKey, take } from "../../runtime/stores/contract/subject";
+import { newId, newKey, acquire } from "../../runtime/stores/contract/subject";
 import { connectionTo, type RedisAddress } from "../../runtime/stores/redis/address";
 import { redisStoreAt } from "../../runtime/stores/redis/redis";
 import { freePort, remove, startRedis, temporaryDirectory, type RedisServer } from "../support/redis-server";
@@ -40,7 +40,7 @@ async function arrival(t: ExecutionContext, address: RedisAddress): Promise<stri
   const store = redisStoreAt(address);
   t.teardown(() => store.close());
   const key = newKey();
-  t.true((await take(store, key, newId())).acquired);
+  t.true((await acquire(store, key, newId())).acquired);
   const connections = String(await server.client().client("LIST")).split("\n");
   const own = connections.find((line) => line.includes(" cmd=set "));
   const [, user] = / user=(\S+)/.exec(own ?? "") ?? [];
@@ -82,7 +82,7 @@ test.serial(
     t.is(await arrival(t, { url: `redis://app:p%40ss%2Fw@localhost:${tlsPort}/3`, tls }), "app in 3");
     const distrustful = redisStoreAt({ url: `rediss://localhost:${tlsPort}`, tls: {} });
     t.teardown(() => distrustful.close());
-    await t.throwsAsync(take(distrustful, newKey(), newId()), { message: /self-signed certificate/ });
+    await t.throwsAsync(acquire(distrustful, newKey(), newId()), { message: /self-signed certificate/ });
   },
 );
 

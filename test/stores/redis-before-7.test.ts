@@ -1,6 +1,14 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/errors";
-import { drop, newId, newKey, request, take, TAKEN, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
+import {
+  release,
+  newId,
+  newKey,
+  request,
+  acquire,
+  TAKEN,
+  TIMEOUT_MS,
+} from "../../runtime/stores/contract/subject";
 import type { RedisClient } from "../../runtime/stores/redis/client";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -19,21 +27,21 @@ test("a store uses a script after one refusal of an old server, and excludes sto
   const { client, refusals } = beforeRedis7(server.client());
   const old = redisStore(client);
   const [key, requestId] = [newKey(), newId()];
-  t.deepEqual(await take(old, key, requestId), TAKEN);
+  t.deepEqual(await acquire(old, key, requestId), TAKEN);
   const held = { acquired: false, holder: requestId, freeInMs: undefined } as const;
-  t.deepEqual(await take(old, key, requestId), held);
-  t.deepEqual(await take(old, key, newId()), held);
-  t.deepEqual(await take(newer, key, newId()), held);
+  t.deepEqual(await acquire(old, key, requestId), held);
+  t.deepEqual(await acquire(old, key, newId()), held);
+  t.deepEqual(await acquire(newer, key, newId()), held);
   const requests = [key, newKey()].map((name) => request(name, newId()));
   t.deepEqual(await old.acquireMany?.(requests, TIMEOUT_MS), [held, TAKEN]);
-  t.deepEqual(await drop(old, key, requestId), { released: true });
+  t.deepEqual(await release(old, key, requestId), { released: true });
   t.is(refusals(), 1);
 });
 
 test("a server before Redis 7 rejects only the key that holds other data", async (t) => {
   const foreigner = server.client();
   const old = redisStore(beforeRedis7(server.client()).client);
-  await take(old, newKey(), newId());
+  await acquire(old, newKey(), newId());
   const [free, wrong] = [newKey(), newKey()];
   await foreigner.rpush(wrong, "an element");
   const requests = [free, wrong].map((key) => request(key, newId()));
@@ -78,7 +86,7 @@ for (const words of [
     const old = redisStore(
       Object.create(client, { call: { value: () => Promise.reject(new Error(words)) } }) as RedisClient,
     );
-    await t.throwsAsync(take(old, newKey(), newId(), { fencing: true }), {
+    await t.throwsAsync(acquire(old, newKey(), newId(), { fencing: true }), {
       instanceOf: LockMisconfiguredError,
       message: /data that is not a lock/,
     });

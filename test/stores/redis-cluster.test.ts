@@ -4,15 +4,15 @@ import type { Cluster } from "ioredis";
 import { LockMisconfiguredError } from "../../runtime/errors";
 import { storeContract } from "../../runtime/stores/contract";
 import {
-  drop,
+  release,
   listen,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
   renewal,
-  take,
+  acquire,
   TAKEN,
   TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
@@ -57,7 +57,7 @@ async function slotsOf(pattern: string): Promise<Set<number>> {
 for (const name of ["plain", "with{tag}in", "{open"]) {
   test(`the fencing counter and the queue of ${name} are in the slot of its lock key`, async (t) => {
     const key = `${newKey()}${name}`;
-    t.true((await take(store, key, newId(), { fencing: true })).acquired);
+    t.true((await acquire(store, key, newId(), { fencing: true })).acquired);
     await queued(store, key, newId());
     t.is((await keysLike(`*${key}*`)).length, 3);
     t.is((await slotsOf(`*${key}*`)).size, 1);
@@ -69,14 +69,14 @@ for (const keyPrefix of ["shop:", "{shop}:"]) {
     const prefixed = redisStore(server.cluster({ keyPrefix }));
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
     await untilSubscribedTo(prefixed, server, key, keyPrefix);
-    t.true((await take(prefixed, key, requestId, { fencing: true })).acquired);
+    t.true((await acquire(prefixed, key, requestId, { fencing: true })).acquired);
     const ear = listen(prefixed, waiting);
     await queued(prefixed, key, waiting);
     t.is((await keysLike(`${keyPrefix}${key}`)).length, 1);
     t.is((await keysLike(`*${key}*`)).length, 3);
     t.is((await slotsOf(`*${key}*`)).size, 1);
-    t.deepEqual(await drop(prefixed, key, requestId), { released: true });
-    await ear.heard;
+    t.deepEqual(await release(prefixed, key, requestId), { released: true });
+    await ear.woken;
     await prefixed.close();
   });
 }
@@ -84,13 +84,13 @@ for (const keyPrefix of ["shop:", "{shop}:"]) {
 for (const braces of ["}closed", "{}empty-tag", "{}a{tag}"]) {
   test(`a key with ${braces} has no queue and no fencing: fencing throws, and waiters poll`, async (t) => {
     const key = `${newKey()}${braces}`;
-    await t.throwsAsync(take(store, key, newId(), { fencing: true }), {
+    await t.throwsAsync(acquire(store, key, newId(), { fencing: true }), {
       instanceOf: LockMisconfiguredError,
       message: /CROSSSLOT/,
     });
     const [holder, waiting, requestId] = [newId(), newId(), newId()];
-    t.true((await take(store, key, holder)).acquired, "the key works without fencing");
-    const reply = await place(store, key, waiting);
+    t.true((await acquire(store, key, holder)).acquired, "the key works without fencing");
+    const reply = await enqueue(store, key, waiting);
     t.true(!reply.acquired && reply.holder === holder && (reply.freeInMs ?? 0) > 0, "a waiter can poll");
     const held = { key, requestId: holder };
     t.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
@@ -101,11 +101,11 @@ for (const braces of ["}closed", "{}empty-tag", "{}a{tag}"]) {
       released: false,
       holder: undefined,
     });
-    t.deepEqual(await place(store, key, waiting, {}, requestId), TAKEN);
+    t.deepEqual(await enqueue(store, key, waiting, {}, requestId), TAKEN);
     await store.dequeue(key, waiting, TIMEOUT_MS);
-    t.deepEqual(await drop(store, key, newId()), { released: false, holder: requestId });
-    t.deepEqual(await drop(store, key, requestId), { released: true });
-    t.true((await take(store, key, newId())).acquired);
+    t.deepEqual(await release(store, key, newId()), { released: false, holder: requestId });
+    t.deepEqual(await release(store, key, requestId), { released: true });
+    t.true((await acquire(store, key, newId())).acquired);
   });
 }
 
@@ -127,7 +127,7 @@ test("close() leaves no listener on the caller's cluster client or its nodes", a
     );
   const before = listeners();
   const own = redisStore(cluster);
-  t.true((await take(own, newKey(), newId())).acquired);
+  t.true((await acquire(own, newKey(), newId())).acquired);
   t.notDeepEqual(listeners(), before);
   await own.close();
   t.deepEqual(listeners(), before);
@@ -139,7 +139,7 @@ test("keys of the other nodes are renewed, read, and released if one node of a c
   for (const node of lonely.nodes) await node.admin.config("SET", "cluster-require-full-coverage", "no");
   const own = redisStore(lonely.cluster({ maxRedirections: 1 }));
   const holds = Array.from({ length: 20 }, () => ({ key: newKey(), requestId: newId() }));
-  await Promise.all(holds.map(({ key, requestId }) => take(own, key, requestId)));
+  await Promise.all(holds.map(({ key, requestId }) => acquire(own, key, requestId)));
   const [gone] = lonely.nodes;
   const lost = await Promise.all(holds.map(async ({ key }) => (await lonely.masterOf(key)) === gone));
   await gone?.kill();
@@ -178,12 +178,12 @@ test("a listener is notified that a node is reachable again", async (t) => {
   const lonely = await startRedisCluster();
   t.teardown(() => lonely.stop());
   const own = redisStore(lonely.cluster());
-  await take(own, newKey(), newId());
+  await acquire(own, newKey(), newId());
   const events = recordEvents(own);
   t.is(events.reconnects, 0);
   await lonely.client().call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
   // A cluster client reconnects only when it sends a command.
-  while (events.reconnects === 0) await take(own, newKey(), newId()).catch(() => pause(10));
+  while (events.reconnects === 0) await acquire(own, newKey(), newId()).catch(() => pause(10));
   t.true(events.reconnects > 0);
   await own.close();
 });

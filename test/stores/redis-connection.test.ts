@@ -7,14 +7,14 @@ import { Redis } from "ioredis";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/errors";
 import { hearing } from "../../runtime/stores/contract";
 import {
-  drop,
-  look,
+  release,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   queued,
   request,
-  take,
+  acquire,
   TAKEN,
 } from "../../runtime/stores/contract/subject";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
@@ -51,7 +51,7 @@ test("close() leaves the caller's client open and closes its own connection", as
     String(await watcher.client("LIST")).split("name=close-test ").length - 1;
   const own = redisStore(client);
   const [key, requestId] = [newKey(), newId()];
-  await take(own, key, requestId);
+  await acquire(own, key, requestId);
   t.is(await connections(), 1, "no second connection before a caller waits");
   await queued(own, key, newId());
   await until(async () => (await connections()) === 2);
@@ -71,7 +71,7 @@ test("close() of a store by URL closes all its connections", async (t) => {
       .split("\n").length;
   await watcher.ping();
   const own = redisStoreAt(lonely.url);
-  await take(own, newKey(), newId());
+  await acquire(own, newKey(), newId());
   await hearing(own);
   t.is(await connections(), 3);
   await own.close();
@@ -80,7 +80,7 @@ test("close() of a store by URL closes all its connections", async (t) => {
 
 test("a command sent before the connection is ready waits for it", async (t) => {
   const own = storeAt(t, server.url);
-  t.deepEqual(await take(own, newKey(), newId()), TAKEN);
+  t.deepEqual(await acquire(own, newKey(), newId()), TAKEN);
 });
 
 test("close() immediately rejects commands that wait for a connection", async (t) => {
@@ -88,7 +88,7 @@ test("close() immediately rejects commands that wait for a connection", async (t
   await once(deaf, "listening");
   t.teardown(() => deaf.close());
   const own = redisStoreAt(`redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`);
-  const taken = take(own, newKey(), newId());
+  const taken = acquire(own, newKey(), newId());
   await own.close();
   await t.throwsAsync(taken, { message: /closed the connection/ });
 });
@@ -105,7 +105,7 @@ for (const [whose, open] of [
     t.teardown(() => own.close());
     const [key, requestId] = [newKey(), newId()];
     const [one, other] = [recordEvents(own), recordEvents(own)];
-    await take(own, key, requestId);
+    await acquire(own, key, requestId);
     t.is(one.reconnects, 0, "the first connection is not a reconnection");
     const { port, pid } = first;
     process.kill(pid, "SIGKILL"); // stop() would disconnect the clients as well.
@@ -115,7 +115,7 @@ for (const [whose, open] of [
       await first.stop();
     });
     await Promise.all([one.reconnected, other.reconnected]);
-    t.is(await look(own, key), undefined);
+    t.is(await peek(own, key), undefined);
   });
 }
 
@@ -139,15 +139,15 @@ test("a command without a reply fails if the store's own connection breaks, and 
   const proxy = await startTcpProxy(server.port);
   t.teardown(proxy.stop);
   const own = storeAt(t, `redis://127.0.0.1:${proxy.port}`);
-  await take(own, newKey(), newId());
+  await acquire(own, newKey(), newId());
   const [key, requestId] = [newKey(), newId()];
   proxy.withholdReplies();
-  const taken = take(own, key, requestId);
+  const taken = acquire(own, key, requestId);
   await until(async () => (await watcher.exists(key)) === 1);
   await watcher.del(key);
   proxy.cut();
   await t.throwsAsync(taken, { message: "the connection to Redis broke" });
-  t.deepEqual(await take(own, newKey(), newId()), TAKEN, "the store has reconnected");
+  t.deepEqual(await acquire(own, newKey(), newId()), TAKEN, "the store has reconnected");
   t.is(await watcher.exists(key), 0);
 });
 
@@ -155,7 +155,7 @@ test("a command that could not be sent before its timeout is never sent", async 
   const first = await startRedis();
   const { port } = first;
   const own = storeAt(t, first.url);
-  await take(own, newKey(), newId());
+  await acquire(own, newKey(), newId());
   await first.stop();
   const key = newKey();
   await t.throwsAsync(own.acquire(request(key, newId()), 100));
@@ -163,8 +163,8 @@ test("a command that could not be sent before its timeout is never sent", async 
   const second = await startRedisAt(port);
   t.teardown(second.stop);
   await events.reconnected;
-  t.deepEqual(await take(own, newKey(), newId()), TAKEN);
-  t.is(await look(own, key), undefined);
+  t.deepEqual(await acquire(own, newKey(), newId()), TAKEN);
+  t.is(await peek(own, key), undefined);
 });
 
 test("options in the URL do not make the store send commands twice or late", async (t) => {
@@ -173,9 +173,9 @@ test("options in the URL do not make the store send commands twice or late", asy
   const proxy = await startTcpProxy(server.port);
   t.teardown(proxy.stop);
   const own = storeAt(t, `redis://127.0.0.1:${proxy.port}?${options}`);
-  t.deepEqual(await take(own, newKey(), newId()), TAKEN);
+  t.deepEqual(await acquire(own, newKey(), newId()), TAKEN);
   proxy.withholdReplies();
-  const taken = take(own, newKey(), newId());
+  const taken = acquire(own, newKey(), newId());
   proxy.cut();
   await t.throwsAsync(taken, { message: "the connection to Redis broke" });
 });
@@ -188,9 +188,9 @@ test("a refused connection is reported immediately", async (t) => {
   const own = storeAt(t, gone.url);
   const [key, requestId] = [newKey(), newId()];
   for (const ask of [
-    () => take(own, key, requestId),
-    () => drop(own, key, requestId),
-    () => place(own, key, newId()),
+    () => acquire(own, key, requestId),
+    () => release(own, key, requestId),
+    () => enqueue(own, key, newId()),
   ]) {
     await t.throwsAsync(ask(), { code: "ECONNREFUSED", message: /ECONNREFUSED/ });
   }
@@ -201,15 +201,15 @@ test("an earlier connection error is not the cause of a later one", async (t) =>
   const { port, url } = first;
   await first.stop();
   const own = storeAt(t, url);
-  await t.throwsAsync(take(own, newKey(), newId()), { code: "ECONNREFUSED" });
+  await t.throwsAsync(acquire(own, newKey(), newId()), { code: "ECONNREFUSED" });
   const second = await startRedisAt(port);
   t.teardown(second.stop);
   const key = newKey();
-  await until(async () => (await take(own, key, newId()).catch(() => undefined)) !== undefined);
-  await look(own, key);
+  await until(async () => (await acquire(own, key, newId()).catch(() => undefined)) !== undefined);
+  await peek(own, key);
   const watcher = second.client();
   await watcher.call("CLIENT", "PAUSE", "60000", "WRITE");
-  const taken = take(own, newKey(), newId());
+  const taken = acquire(own, newKey(), newId());
   await until(async () => String(await watcher.client("LIST")).includes(" cmd=set "));
   await watcher.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
   const { cause } = (await t.throwsAsync(taken, { message: "the connection to Redis broke" })) ?? {};
@@ -218,7 +218,7 @@ test("an earlier connection error is not the cause of a later one", async (t) =>
 
 test("an unknown host is named in the error", async (t) => {
   const own = storeAt(t, "redis://no-such-host.invalid");
-  await t.throwsAsync(take(own, newKey(), newId()), { message: /no-such-host\.invalid/ });
+  await t.throwsAsync(acquire(own, newKey(), newId()), { message: /no-such-host\.invalid/ });
 });
 
 test("an untrusted certificate is named in the error", async (t) => {
@@ -226,7 +226,7 @@ test("an untrusted certificate is named in the error", async (t) => {
   await once(untrusted, "listening");
   t.teardown(() => untrusted.close());
   const own = storeAt(t, `rediss://localhost:${(untrusted.address() as AddressInfo).port}`);
-  await t.throwsAsync(take(own, newKey(), newId()), { message: /self-signed certificate/ });
+  await t.throwsAsync(acquire(own, newKey(), newId()), { message: /self-signed certificate/ });
 });
 
 test("a server that never replies is reported before the timeout", async (t) => {
@@ -247,13 +247,13 @@ test("a Redis that requires a password throws LockMisconfiguredError", async (t)
   const silent = redisStore(guarded.client({ enableReadyCheck: false }));
   t.teardown(() => silent.close());
   for (const shut of [silent, storeAt(t, guarded.url)]) {
-    await t.throwsAsync(take(shut, newKey(), newId()), {
+    await t.throwsAsync(acquire(shut, newKey(), newId()), {
       instanceOf: LockMisconfiguredError,
       message: /Redis requires a password \(.*NOAUTH.*\)\. Fix: give it to the client/,
     });
   }
   const open = storeAt(t, `redis://:open%20sesame@127.0.0.1:${guarded.port}`);
-  t.true((await take(open, newKey(), newId())).acquired);
+  t.true((await acquire(open, newKey(), newId())).acquired);
 });
 
 test("a wrong password throws LockMisconfiguredError, and is not shown", async (t) => {
@@ -264,7 +264,7 @@ test("a wrong password throws LockMisconfiguredError, and is not shown", async (
     `redis://app:hunter2@127.0.0.1:${guarded.port}`,
     `redis://127.0.0.1:${guarded.port}?password=hunter2`,
   ]) {
-    const error = await t.throwsAsync(take(storeAt(t, url), newKey(), newId()), {
+    const error = await t.throwsAsync(acquire(storeAt(t, url), newKey(), newId()), {
       instanceOf: LockMisconfiguredError,
       message: /WRONGPASS|NOAUTH/,
     });
@@ -341,7 +341,7 @@ test("locks throw until the user may select their database, and never go to anot
   t.teardown(() => inFive.disconnect());
   for (const store of [byClient, byUrl]) {
     const [key, requestId] = [newKey(), newId()];
-    await t.throwsAsync(take(store, key, requestId), {
+    await t.throwsAsync(acquire(store, key, requestId), {
       instanceOf: LockMisconfiguredError,
       message: /select/,
     });
@@ -351,7 +351,7 @@ test("locks throw until the user may select their database, and never go to anot
   client.disconnect(true);
   for (const store of [byClient, byUrl]) {
     const key = newKey();
-    await until(async () => (await take(store, key, newId()).catch(() => undefined))?.acquired === true);
+    await until(async () => (await acquire(store, key, newId()).catch(() => undefined))?.acquired === true);
     t.is(await admin.exists(key), 0);
     t.is(await inFive.exists(key), 1);
   }
@@ -366,11 +366,11 @@ for (const enableReadyCheck of [true, false]) {
       .call("ACL", "SETUSER", name, "on", ">pw", "allkeys", "allchannels", "+@all", "-select");
     const holder = redisStore(server.client({ db: 5 }));
     const key = newKey();
-    t.like(await take(holder, key, newId()), TAKEN);
+    t.like(await acquire(holder, key, newId()), TAKEN);
     const client = server.client({ username: name, password: "pw", db: 5, enableReadyCheck });
     const store = redisStore(client);
     t.not(client.status, "ready", "the next command waits for the connection");
-    await t.throwsAsync(take(store, key, newId()), {
+    await t.throwsAsync(acquire(store, key, newId()), {
       instanceOf: LockMisconfiguredError,
       message: /select/,
     });
@@ -381,10 +381,10 @@ for (const enableReadyCheck of [true, false]) {
 test("a command that the client queues in a transaction throws, although it may run later", async (t) => {
   const client = server.client();
   const store = redisStore(client);
-  await take(store, newKey(), newId()); // The store has read the server's settings.
+  await acquire(store, newKey(), newId()); // The store has read the server's settings.
   void client.multi({ pipeline: false });
   const key = newKey();
-  await t.throwsAsync(take(store, key, newId()), { message: /QUEUED/ });
+  await t.throwsAsync(acquire(store, key, newId()), { message: /QUEUED/ });
   await client.exec();
   t.is(await client.exists(key), 1);
 });

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
 import { hearing, storeContract } from "../../runtime/stores/contract";
-import { newId, newKey, take } from "../../runtime/stores/contract/subject";
+import { newId, newKey, acquire } from "../../runtime/stores/contract/subject";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -25,7 +25,7 @@ test.before(async () => {
     old: redisStore(beforeRedis7(server.client()).client),
   };
   await Promise.all(Object.values(stores).map((store) => hearing(store)));
-  await take(stores.old, newKey(), newId()); // The refusal tells the store that the server is old.
+  await acquire(stores.old, newKey(), newId()); // The refusal tells the store that the server is old.
 });
 
 test.after.always(async () => {

@@ -5,14 +5,14 @@ import { configure, shutdown } from "../../runtime/configure";
 import { LockMisconfiguredError } from "../../runtime/errors";
 import { hearing } from "../../runtime/stores/contract";
 import {
-  drop,
-  look,
+  release,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   renewal,
-  take,
+  acquire,
   token,
   TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
@@ -32,23 +32,23 @@ const WITH_TOKEN = { fencing: true, lockTimeMs: LOCK_TIME_MS };
 
 /** The ways in which a holder gets a fencing token for a new key. */
 const WAYS: Record<string, (store: Store, key: string) => Promise<unknown>> = {
-  "acquire()": (store, key) => take(store, key, newId(), WITH_TOKEN),
-  "enqueue() of a free key": (store, key) => place(store, key, newId(), WITH_TOKEN),
+  "acquire()": (store, key) => acquire(store, key, newId(), WITH_TOKEN),
+  "enqueue() of a free key": (store, key) => enqueue(store, key, newId(), WITH_TOKEN),
   "enqueue() with a reservation": async (store, key) => {
     const [holder, waiting] = [newId(), newId()];
-    await take(store, key, holder);
-    await place(store, key, waiting);
-    await drop(store, key, holder);
-    return await place(store, key, waiting, WITH_TOKEN);
+    await acquire(store, key, holder);
+    await enqueue(store, key, waiting);
+    await release(store, key, holder);
+    return await enqueue(store, key, waiting, WITH_TOKEN);
   },
   "releaseAndEnqueue()": async (store, key) => {
     const requestId = newId();
-    await take(store, key, requestId);
+    await acquire(store, key, requestId);
     return await store.releaseAndEnqueue({ key, requestId }, placing(key, newId(), WITH_TOKEN), TIMEOUT_MS);
   },
   "renew()": async (store, key) => {
     const requestId = newId();
-    await take(store, key, requestId);
+    await acquire(store, key, requestId);
     return await store.renew([{ ...renewal(key, requestId, LOCK_TIME_MS), fencing: true }], TIMEOUT_MS);
   },
 };
@@ -171,7 +171,7 @@ test("in a quorum, a master with an invalid counter has no vote for the token, a
   t.teardown(() => store.close());
   const key = newKey();
   const wish = { fencing: true, lockTimeMs: 200 };
-  const drawn = async (): Promise<number> => token(await take(store, key, newId(), wish));
+  const drawn = async (): Promise<number> => token(await acquire(store, key, newId(), wish));
   const attempt = (): Promise<number | undefined> => drawn().catch(() => undefined);
   let first: number | undefined;
   await until(async () => (first = await attempt()) !== undefined); // Succeeds once the masters have been up for the lock time.
@@ -181,6 +181,6 @@ test("in a quorum, a master with an invalid counter has no vote for the token, a
   await until(async () => (second = await attempt()) !== undefined);
   t.true(Number(second) > Number(first) && Number.isSafeInteger(second));
   await two?.set(fenceOf(key), "abc");
-  await until(async () => (await look(store, key)) === undefined);
+  await until(async () => (await peek(store, key)) === undefined);
   await t.throwsAsync(drawn(), { message: /BADFENCE/ });
 });

@@ -2,16 +2,16 @@ import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/errors";
 import { hearing } from "../../runtime/stores/contract";
 import {
-  drop,
+  release,
   listen,
-  look,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
   renew,
-  take,
+  acquire,
   takenInTurn,
   TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
@@ -39,17 +39,17 @@ test("a plain SET NX PX of another program and a lock exclude each other", async
   const foreigner = server.client();
   const [key, requestId] = [newKey(), newId()];
   t.is(await foreigner.set(key, "foreigner", "PX", 600_000, "NX"), "OK");
-  t.deepEqual(await take(store, key, requestId), {
+  t.deepEqual(await acquire(store, key, requestId), {
     acquired: false,
     holder: "foreigner",
     freeInMs: undefined,
   });
-  const refused = await place(store, key, newId());
+  const refused = await enqueue(store, key, newId());
   t.true(!refused.acquired && refused.freeInMs !== undefined && refused.freeInMs > 0);
-  t.deepEqual(await drop(store, key, requestId), { released: false, holder: "foreigner" });
+  t.deepEqual(await release(store, key, requestId), { released: false, holder: "foreigner" });
   t.is(await foreigner.get(key), "foreigner");
   await foreigner.del(key);
-  t.true((await take(store, key, newId())).acquired);
+  t.true((await acquire(store, key, newId())).acquired);
   t.is(await foreigner.set(key, "foreigner", "PX", 600_000, "NX"), null);
 });
 
@@ -58,21 +58,25 @@ test("waiters keep their order while another program acquires and deletes the ke
   const [key, first, second] = [newKey(), newId(), newId()];
   const ear = listen(store, first);
   await foreigner.set(key, "foreigner");
-  t.deepEqual(await place(store, key, first), { acquired: false, holder: "foreigner", freeInMs: undefined });
+  t.deepEqual(await enqueue(store, key, first), {
+    acquired: false,
+    holder: "foreigner",
+    freeInMs: undefined,
+  });
   await queued(store, key, second);
   await foreigner.del(key);
   t.is(await foreigner.set(key, "another", "PX", 600_000, "NX"), "OK");
   await queued(store, key, first);
   await foreigner.del(key);
   await queued(store, key, second); // The second waiter notices, and the key is reserved for the first one.
-  await ear.heard;
+  await ear.woken;
   t.is(await foreigner.set(key, "foreigner", "PX", 600_000, "NX"), null);
   const lost = await takenInTurn(store, key, first);
   await foreigner.del(key); // While the first waiter holds it.
   const requestId = await takenInTurn(store, key, second);
-  t.deepEqual(await drop(store, key, lost), { released: false, holder: requestId });
-  t.deepEqual(await drop(store, key, requestId), { released: true });
-  ear.deafen();
+  t.deepEqual(await release(store, key, lost), { released: false, holder: requestId });
+  t.deepEqual(await release(store, key, requestId), { released: true });
+  ear.unsubscribe();
 });
 
 test("a key of another program without an expiry is held, without a time when it becomes free", async (t) => {
@@ -80,15 +84,15 @@ test("a key of another program without an expiry is held, without a time when it
   const key = newKey();
   await foreigner.set(key, "for ever");
   const held = { acquired: false, holder: "for ever", freeInMs: undefined } as const;
-  t.deepEqual(await take(store, key, newId()), held);
-  t.deepEqual(await take(store, key, newId(), { fencing: true }), held);
-  t.deepEqual(await place(store, key, newId()), held);
+  t.deepEqual(await acquire(store, key, newId()), held);
+  t.deepEqual(await acquire(store, key, newId(), { fencing: true }), held);
+  t.deepEqual(await enqueue(store, key, newId()), held);
 });
 
 test("a renewal does not shorten a hold that another program made persistent", async (t) => {
   const foreigner = server.client();
   const [key, requestId] = [newKey(), newId()];
-  await take(store, key, requestId);
+  await acquire(store, key, requestId);
   await foreigner.persist(key);
   t.deepEqual(await renew(store, key, requestId, 1_000), { renewed: true });
   t.is(await foreigner.pttl(key), -1);
@@ -99,23 +103,23 @@ for (const fencing of [false, true]) {
     const foreigner = server.client();
     const [key, requestId] = [newKey(), newId()];
     await foreigner.rpush(key, "an element");
-    const error = await t.throwsAsync(take(store, key, requestId, { fencing }), {
+    const error = await t.throwsAsync(acquire(store, key, requestId, { fencing }), {
       instanceOf: LockMisconfiguredError,
       message: /the key contains data that is not a lock \(WRONGTYPE.*\)\. Fix: choose another businessFlag/,
     });
     t.true(error?.cause instanceof Error);
-    await t.throwsAsync(place(store, key, newId(), { fencing }), { instanceOf: LockMisconfiguredError });
+    await t.throwsAsync(enqueue(store, key, newId(), { fencing }), { instanceOf: LockMisconfiguredError });
     const holder = "(other data than text)";
     t.deepEqual(await renew(store, key, requestId, 1_000), { renewed: false, holder });
     const fenced = { key, requestId, lockTimeMs: 1_000, fencing };
     t.deepEqual(await store.renew([fenced], TIMEOUT_MS), [{ renewed: false, holder }]);
-    t.deepEqual(await drop(store, key, requestId), { released: false, holder });
+    t.deepEqual(await release(store, key, requestId), { released: false, holder });
     const request = placing(key, newId(), { fencing });
     t.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: false,
       holder,
     });
-    t.is(await look(store, key), holder);
+    t.is(await peek(store, key), holder);
     await store.dequeue(key, newId(), TIMEOUT_MS);
     t.deepEqual(await foreigner.lrange(key, 0, -1), ["an element"]);
   });

@@ -1,12 +1,12 @@
 import test, { type ExecutionContext } from "ava";
 import {
-  drop,
+  release,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   renew,
-  take,
+  acquire,
   TAKEN,
   TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
@@ -35,12 +35,12 @@ async function overProxy(t: ExecutionContext): Promise<{ own: Store; proxy: TcpP
     await proxy.stop();
   });
   const [key, requestId] = [newKey(), newId()];
-  await take(own, key, requestId); // Redis has the scripts from here on.
+  await acquire(own, key, requestId); // Redis has the scripts from here on.
   await renew(own, key, requestId, 60_000);
   const request = placing(key, newId());
   await own.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
-  await drop(own, key, request.requestId);
-  await place(own, key, newId(), {}, requestId);
+  await release(own, key, request.requestId);
+  await enqueue(own, key, newId(), {}, requestId);
   await own.releaseMany?.([{ key, requestId }], TIMEOUT_MS);
   return { own, proxy };
 }
@@ -50,7 +50,7 @@ test("a resent acquire() reports its own requestId as the holder", async (t) => 
   const { own, proxy } = await overProxy(t);
   const [key, requestId] = [newKey(), newId()];
   proxy.withholdReplies();
-  const taken = take(own, key, requestId);
+  const taken = acquire(own, key, requestId);
   await until(async () => (await watcher.exists(key)) === 1);
   proxy.cut();
   t.deepEqual(await taken, { acquired: false, holder: requestId, freeInMs: undefined });
@@ -62,7 +62,7 @@ test("a resent enqueue() reports its own requestId as the holder", async (t) => 
   const [key, requestId] = [newKey(), newId()];
   const { warnings } = recordEvents(own);
   proxy.withholdReplies();
-  const taken = place(own, key, newId(), {}, requestId);
+  const taken = enqueue(own, key, newId(), {}, requestId);
   await until(async () => (await watcher.exists(key)) === 1);
   proxy.cut();
   t.like(await taken, { acquired: false, holder: requestId });
@@ -73,9 +73,9 @@ test("a resent release() throws instead of reporting a lost lock", async (t) => 
   const watcher = server.client();
   const { own, proxy } = await overProxy(t);
   const [key, other, requestId] = [newKey(), newKey(), newId()];
-  for (const name of [key, other]) await take(own, name, requestId);
+  for (const name of [key, other]) await acquire(own, name, requestId);
   proxy.withholdReplies();
-  const dropped = drop(own, key, requestId);
+  const dropped = release(own, key, requestId);
   const many = own.releaseMany?.([{ key: other, requestId }], TIMEOUT_MS);
   await until(async () => (await watcher.exists(key, other)) === 0);
   proxy.cut();
@@ -89,7 +89,7 @@ test("a resent releaseAndEnqueue() throws, and the next hold can be renewed", as
   const { own, proxy } = await overProxy(t);
   const [key, requestId] = [newKey(), newId()];
   const request = placing(key, newId());
-  t.deepEqual(await take(own, key, requestId), TAKEN);
+  t.deepEqual(await acquire(own, key, requestId), TAKEN);
   proxy.withholdReplies();
   const handedOff = own.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
   await until(async () => (await watcher.get(key)) === request.requestId);
@@ -103,7 +103,7 @@ test("a resent acquire() whose first copy was lost says that it may arrive again
   const requestId = newId();
   const bytesBefore = proxy.bytesSent;
   proxy.blackHole();
-  const taken = take(own, newKey(), requestId);
+  const taken = acquire(own, newKey(), requestId);
   await until(() => proxy.bytesSent > bytesBefore);
   proxy.reset();
   t.deepEqual(await taken, { acquired: true, mayComeAgain: true });
@@ -114,13 +114,13 @@ test("a script throws if the client is in a transaction, because QUEUED is not a
   const own = redisStore(client);
   t.teardown(() => own.close());
   const [key, requestId] = [newKey(), newId()];
-  await take(own, key, requestId);
-  await drop(own, key, newId()); // Redis has the scripts from here on.
-  await place(own, key, newId(), {}, newId());
+  await acquire(own, key, requestId);
+  await release(own, key, newId()); // Redis has the scripts from here on.
+  await enqueue(own, key, newId(), {}, newId());
   await renew(own, key, requestId, 60_000);
   await client.multi({ pipeline: false });
-  await t.throwsAsync(drop(own, key, requestId), { message: /unexpected reply to a script: 'QUEUED'/ });
-  await t.throwsAsync(place(own, key, newId(), {}, newId()), { message: /'QUEUED'/ });
+  await t.throwsAsync(release(own, key, requestId), { message: /unexpected reply to a script: 'QUEUED'/ });
+  await t.throwsAsync(enqueue(own, key, newId(), {}, newId()), { message: /'QUEUED'/ });
   await client.discard();
   t.deepEqual(await renew(own, key, requestId, 60_000), { renewed: true });
 });

@@ -8,7 +8,7 @@ import {
   queued,
   renewal,
   request,
-  take,
+  acquire,
   TAKEN,
   TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
@@ -96,7 +96,7 @@ test("only the key that holds other data is rejected in a command for several ke
   const [free, wrong, held] = [newKey(), newKey(), newKey()];
   const [requestId, holder] = [newId(), newId()];
   await foreigner.rpush(wrong, "an element");
-  await take(own, held, holder);
+  await acquire(own, held, holder);
   commands();
   const keys = [free, wrong, held];
   const replies = await acquireMany(
@@ -161,7 +161,7 @@ test("only the renewal with an invalid fencing counter is rejected in a command 
   const foreigner = server.client();
   const { own } = await countedStore();
   const [plain, wrong, fenced, requestId] = [newKey(), newKey(), newKey(), newId()];
-  for (const key of [plain, wrong, fenced]) await take(own, key, requestId);
+  for (const key of [plain, wrong, fenced]) await acquire(own, key, requestId);
   await foreigner.rpush(`lockweave:2:fence:{${wrong}}`, "an element");
   const renewals = [plain, wrong, fenced].map((key) => request(key, requestId, { fencing: key !== plain }));
   const replies = await own.renew(renewals, TIMEOUT_MS);
@@ -193,9 +193,9 @@ test("every request gets an error if the server does not reply", async (t) => {
 test("each acquisition with fencing draws its token in its own script", async (t) => {
   const { own, commands } = await countedStore();
   const [key, other, requestId] = [newKey(), newKey(), newId()];
-  await take(own, newKey(), newId(), { fencing: true });
+  await acquire(own, newKey(), newId(), { fencing: true });
   commands();
-  await Promise.all([key, other].map((name) => take(own, name, requestId, { fencing: true })));
+  await Promise.all([key, other].map((name) => acquire(own, name, requestId, { fencing: true })));
   t.deepEqual(commands(), ["EVALSHA", "EVALSHA"]);
   await own.close();
 });
@@ -205,7 +205,7 @@ test("one command renews each of many shared holds of a key once", async (t) => 
   const admin = server.client();
   const key = newKey();
   const readers = Array.from({ length: 100 }, () => newId());
-  for (const id of readers) t.deepEqual(await take(own, key, id, { permits: Infinity }), TAKEN);
+  for (const id of readers) t.deepEqual(await acquire(own, key, id, { permits: Infinity }), TAKEN);
   await admin.config("RESETSTAT");
   const replies = await own.renew(
     readers.map((id) => ({ ...renewal(key, id), permits: Infinity })),
@@ -224,7 +224,7 @@ test("a hold that is released twice in one command is passed on once", async (t)
   t.teardown(() => own.close());
   await hearing(own);
   const [key, requestId, first, second] = [newKey(), newId(), newId(), newId()];
-  await take(own, key, requestId);
+  await acquire(own, key, requestId);
   for (const waiting of [first, second]) await queued(own, key, waiting);
   const held = { key, requestId };
   t.deepEqual(await own.releaseMany?.([held, held], TIMEOUT_MS), [
@@ -237,7 +237,7 @@ test("a hold can be released with a cooldown and revoked if Redis is out of memo
   const full = await startRedis("--maxmemory-policy", "noeviction");
   const own = redisStore(full.client());
   const holds = [newKey(), newKey()].map((key) => ({ key, requestId: newId() }));
-  for (const { key, requestId } of holds) await take(own, key, requestId);
+  for (const { key, requestId } of holds) await acquire(own, key, requestId);
   await full.client().config("SET", "maxmemory", "1");
   const [first, second] = holds;
   if (first === undefined || second === undefined) throw new Error("too few holds");
@@ -253,9 +253,9 @@ test("shared holds can be renewed and released, but not acquired, if Redis is ou
   const full = await startRedis("--maxmemory-policy", "noeviction");
   const own = redisStore(full.client());
   const [key, one, other, third] = [newKey(), newId(), newId(), newId()];
-  for (const id of [one, other]) await take(own, key, id, { permits: 5 });
+  for (const id of [one, other]) await acquire(own, key, id, { permits: 5 });
   await full.client().config("SET", "maxmemory", "1");
-  await t.throwsAsync(take(own, key, third, { permits: 5 }), { message: /OOM|memory/ });
+  await t.throwsAsync(acquire(own, key, third, { permits: 5 }), { message: /OOM|memory/ });
   t.deepEqual(await own.renew([renewal(key, one), renewal(key, other)], TIMEOUT_MS), [
     { renewed: true },
     { renewed: true },

@@ -2,15 +2,15 @@ import test from "ava";
 import type { Redis } from "ioredis";
 import { hearing } from "../../runtime/stores/contract";
 import {
-  drop,
-  look,
+  release,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
   renew,
-  take,
+  acquire,
   TAKEN,
   takenInTurn,
   token,
@@ -43,29 +43,29 @@ test.after.always(async () => {
 });
 
 test("the new version neither acquires, renews, nor releases a hold of the old one, and acquires the key after it", async (t) => {
-  for (const release of [
+  for (const releaseOld of [
     (key: string, id: string) => old.release(key, id),
     (key: string, id: string) => old.releaseMany(key, id),
   ]) {
     const [key, holder, requestId] = [newKey(), newId(), newId()];
     t.true(await old.acquire(key, holder));
-    t.deepEqual(await take(store, key, requestId), { acquired: false, holder, freeInMs: undefined });
+    t.deepEqual(await acquire(store, key, requestId), { acquired: false, holder, freeInMs: undefined });
     t.deepEqual(await renew(store, key, requestId, 1_000), { renewed: false, holder });
-    t.deepEqual(await drop(store, key, requestId), { released: false, holder });
+    t.deepEqual(await release(store, key, requestId), { released: false, holder });
     const request = placing(key, newId());
     t.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: false,
       holder,
     });
     t.is(await old.renew(key, holder), "renewed");
-    t.is(await release(key, holder), "released");
-    t.deepEqual(await take(store, key, requestId), TAKEN);
+    t.is(await releaseOld(key, holder), "released");
+    t.deepEqual(await acquire(store, key, requestId), TAKEN);
   }
 });
 
 test("the old version neither acquires, renews, nor releases a hold of the new one, and acquires the key after it", async (t) => {
   const [key, holder, id] = [newKey(), newId(), newId()];
-  t.deepEqual(await take(store, key, holder), TAKEN);
+  t.deepEqual(await acquire(store, key, holder), TAKEN);
   t.false(await old.acquire(key, id));
   t.false(await old.wait(key, newId()));
   t.is(await old.renew(key, id), "stolen");
@@ -74,15 +74,15 @@ test("the old version neither acquires, renews, nor releases a hold of the new o
   t.is(await old.handOn(key, id, newId()), "stolen");
   await old.leave(key, id);
   t.deepEqual(await renew(store, key, holder, 1_000), { renewed: true });
-  t.deepEqual(await drop(store, key, holder), { released: true });
+  t.deepEqual(await release(store, key, holder), { released: true });
   t.true(await old.acquire(key, id));
 });
 
 test("the old version treats a reservation of the new one as a hold, even with the same ID", async (t) => {
   const [key, holder, waiting] = [newKey(), newId(), newId()];
-  await take(store, key, holder);
+  await acquire(store, key, holder);
   await queued(store, key, waiting);
-  await drop(store, key, holder);
+  await release(store, key, holder);
   for (const id of [waiting, newId()]) {
     t.false(await old.acquire(key, id));
     t.false(await old.wait(key, id));
@@ -90,7 +90,7 @@ test("the old version treats a reservation of the new one as a hold, even with t
     t.is(await old.release(key, id), "stolen");
     t.is(await old.renew(key, id), "stolen");
   }
-  t.is(await look(store, key), reservedFor(waiting));
+  t.is(await peek(store, key), reservedFor(waiting));
   await takenInTurn(store, key, waiting);
 });
 
@@ -100,42 +100,42 @@ test("the new version treats a key that the old queue passed on as a hold, even 
   t.false(await old.wait(key, given));
   t.is(await old.release(key, holder), "released");
   for (const id of [given, newId()]) {
-    const reply = await place(store, key, id);
+    const reply = await enqueue(store, key, id);
     t.true(!reply.acquired && reply.holder === given);
     await store.dequeue(key, id, TIMEOUT_MS);
   }
-  t.is(await look(store, key), given);
+  t.is(await peek(store, key), given);
   t.true(await old.wait(key, given), "the waiter that got the key acquires it");
 });
 
 test("a waiter gets no wake-up from the other version, and finds the free key when it polls", async (t) => {
   const [key, mine, theirs, holder] = [newKey(), newId(), newId(), newId()];
-  await take(store, key, holder);
+  await acquire(store, key, holder);
   t.false(await old.wait(key, theirs));
-  await drop(store, key, holder);
-  t.is(await look(store, key), undefined, "the new version ignores the old queue");
+  await release(store, key, holder);
+  t.is(await peek(store, key), undefined, "the new version ignores the old queue");
   t.true(await old.wait(key, theirs));
   await queued(store, key, mine);
   t.is(await old.release(key, theirs), "released");
-  t.is(await look(store, key), undefined, "the old version ignores the new queue");
+  t.is(await peek(store, key), undefined, "the old version ignores the new queue");
   await takenInTurn(store, key, mine);
 });
 
 test("each version serves its own queue first, and the other queue when it is empty", async (t) => {
   const [key, holder, mine, theirs] = [newKey(), newId(), newId(), newId()];
-  await take(store, key, holder);
+  await acquire(store, key, holder);
   t.false(await old.wait(key, theirs)); // This waiter came first.
   await queued(store, key, mine);
-  await drop(store, key, holder);
+  await release(store, key, holder);
   t.false(await old.wait(key, theirs));
   const requestId = await takenInTurn(store, key, mine);
-  await drop(store, key, requestId);
+  await release(store, key, requestId);
   t.true(await old.wait(key, theirs));
 });
 
 test("the versions share no Redis key except the lock key", async (t) => {
   const key = newKey();
-  await take(store, key, newId(), { fencing: true });
+  await acquire(store, key, newId(), { fencing: true });
   await queued(store, key, newId());
   const mine = await client.keys(`*${key}*`);
   await client.del(key);
@@ -154,7 +154,7 @@ test("fencing tokens rise across both versions, because they use the server's cl
     const id = newId();
     const drawn = await (n % 2 === 0
       ? old.acquireFenced(key, id)
-      : take(store, key, id, { fencing: true }).then(token));
+      : acquire(store, key, id, { fencing: true }).then(token));
     t.true(drawn >= last + FENCING_STRIDE, `${drawn} after ${last}`);
     last = drawn;
     await client.del(key);

@@ -1,17 +1,17 @@
 import test, { type ExecutionContext } from "ava";
 import { Redis, type Cluster } from "ioredis";
 import {
-  drop,
+  release,
   listen,
-  look,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   queued,
   renew,
   renewal,
   request,
-  take,
+  acquire,
   TAKEN,
   token,
   TIMEOUT_MS,
@@ -73,13 +73,13 @@ test.serial("locks in a migrating slot can be acquired, renewed, read, revoked, 
   const key = newKey();
   const [there, gone] = [`{${key}}there`, `{${key}}gone`];
   const requestId = newId();
-  await take(own, there, requestId);
+  await acquire(own, there, requestId);
   const close = await openSlot(cluster, key, await cluster.otherMaster(key));
   for (const name of [there, gone]) {
-    if (name === gone) t.deepEqual(await take(own, gone, requestId), TAKEN);
-    t.like(await take(own, name, newId()), { acquired: false, holder: requestId });
+    if (name === gone) t.deepEqual(await acquire(own, gone, requestId), TAKEN);
+    t.like(await acquire(own, name, newId()), { acquired: false, holder: requestId });
     t.deepEqual(await renew(own, name, requestId, 60_000), { renewed: true });
-    t.is(await look(own, name), requestId);
+    t.is(await peek(own, name), requestId);
     const [held, other] = [
       { key: name, requestId },
       { key: name, requestId: newId() },
@@ -88,11 +88,11 @@ test.serial("locks in a migrating slot can be acquired, renewed, read, revoked, 
       { released: true },
       { released: false, holder: undefined },
     ]);
-    t.deepEqual(await take(own, name, requestId), TAKEN);
+    t.deepEqual(await acquire(own, name, requestId), TAKEN);
     t.true(await own.revoke?.(held, TIMEOUT_MS));
     t.like(await renew(own, name, requestId, 60_000), { renewed: false });
-    t.deepEqual(await drop(own, name, requestId), { released: true }, "its holder can still release it");
-    t.is(await look(own, name), undefined);
+    t.deepEqual(await release(own, name, requestId), { released: true }, "its holder can still release it");
+    t.is(await peek(own, name), undefined);
   }
   await close();
 });
@@ -103,11 +103,11 @@ test.serial("fencing tokens rise in a migrating slot, and other callers are refu
   const tokens: number[] = [];
   const draw = async (): Promise<void> => {
     const requestId = newId();
-    tokens.push(token(await take(own, key, requestId, { fencing: true })));
+    tokens.push(token(await acquire(own, key, requestId, { fencing: true })));
     const [renewed] = await own.renew([request(key, requestId, { fencing: true })], TIMEOUT_MS);
     tokens.push(token(renewed));
-    t.like(await take(own, key, newId(), { fencing: true }), { acquired: false, holder: requestId });
-    t.deepEqual(await drop(own, key, requestId), { released: true });
+    t.like(await acquire(own, key, newId(), { fencing: true }), { acquired: false, holder: requestId });
+    t.deepEqual(await release(own, key, requestId), { released: true });
   };
   await draw();
   const close = await openSlot(cluster, key, await cluster.otherMaster(key));
@@ -127,14 +127,14 @@ test.serial(
   async (t) => {
     const { own } = await open(t);
     const [key, holder, waiting, requestId] = [newKey(), newId(), newId(), newId()];
-    await take(own, key, holder);
+    await acquire(own, key, holder);
     await queued(own, key, waiting);
     const [from, to] = [await cluster.masterOf(key), await cluster.otherMaster(key)];
     const close = await openSlot(cluster, key, to);
     await from.admin.call("MIGRATE", "127.0.0.1", to.port, queueOf(key), 0, 5_000);
-    t.deepEqual(await drop(own, key, holder), { released: true }, "the queue has already migrated");
-    t.is(await look(own, key), undefined);
-    t.deepEqual(await place(own, key, waiting, {}, requestId), TAKEN);
+    t.deepEqual(await release(own, key, holder), { released: true }, "the queue has already migrated");
+    t.is(await peek(own, key), undefined);
+    t.deepEqual(await enqueue(own, key, waiting, {}, requestId), TAKEN);
     const next = { ...request(key, newId()), ticket: newId() };
     t.deepEqual(await own.releaseAndEnqueue({ key, requestId }, next, TIMEOUT_MS), {
       released: true,
@@ -150,22 +150,22 @@ test.serial(
 test.serial("a reader that leaves a queue while its slot migrates leaves no entry there", async (t) => {
   const { own } = await open(t);
   const [key, holder, reader] = [newKey(), newId(), newId()];
-  await take(own, key, holder);
-  t.like(await place(own, key, reader, { permits: UNLIMITED }), { acquired: false });
+  await acquire(own, key, holder);
+  t.like(await enqueue(own, key, reader, { permits: UNLIMITED }), { acquired: false });
   const [from, to] = [await cluster.masterOf(key), await cluster.otherMaster(key)];
   const close = await openSlot(cluster, key, to);
   await from.admin.call("MIGRATE", "127.0.0.1", to.port, key, 0, 5_000);
   await own.dequeue(key, reader, TIMEOUT_MS);
   await close();
   t.deepEqual(await to.admin.zrange(queueOf(key), "0", "-1"), []);
-  t.deepEqual(await drop(own, key, holder), { released: true });
+  t.deepEqual(await release(own, key, holder), { released: true });
 });
 
 test.serial(
   "a batch needs one command per slot and few writes per node, after one script load",
   async (t) => {
     const { own, client } = await open(t);
-    await take(own, newKey(), newId()); // The commands that a store sends once are not counted.
+    await acquire(own, newKey(), newId()); // The commands that a store sends once are not counted.
     const writes = new Map<Redis, number>();
     for (const node of client.nodes("master")) {
       await node.ping();
@@ -235,7 +235,7 @@ test.serial(
       const stats = await Promise.all(masters.map((node) => node.info("commandstats", "cmdstat_evalsha")));
       return stats.reduce((sum, stat = "calls=0") => sum + Number(/calls=(\d+)/.exec(stat)?.[1]), 0);
     };
-    await take(own, newKey(), newId()); // The commands that a store sends once are not counted.
+    await acquire(own, newKey(), newId()); // The commands that a store sends once are not counted.
     const before = await evaluations();
     const locks = keys.map((key) => process.lock(key, { lockTime: "60s" }));
     t.true((await Promise.all(locks.map((lock) => lock.acquire()))).every(Boolean));
@@ -252,7 +252,7 @@ test.serial(
     const { own, client } = await open(t);
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
     await untilSubscribedEverywhere(own, cluster); // This puts the inbox into a slot that does not move.
-    await take(own, key, holder);
+    await acquire(own, key, holder);
     for (const waiting of [first, second]) await queued(own, key, waiting);
     const entries = async (): Promise<string[]> =>
       (await client.zrange(queueOf(key), 0, "+inf", "BYSCORE")).map((entry) => entry.slice(0, 32));
@@ -273,12 +273,12 @@ test.serial(
 test.serial("concurrent callers load a script only once after the server has lost it", async (t) => {
   const { own } = await open(t);
   const keys = Array.from({ length: 50 }, newKey);
-  await Promise.all(keys.map((key) => take(own, key, newId(), { fencing: true })));
+  await Promise.all(keys.map((key) => acquire(own, key, newId(), { fencing: true })));
   for (const { admin } of cluster.nodes) {
     await admin.script("FLUSH");
     await admin.config("RESETSTAT");
   }
-  const replies = await Promise.all(keys.map((key) => take(own, key, newId(), { fencing: true })));
+  const replies = await Promise.all(keys.map((key) => acquire(own, key, newId(), { fencing: true })));
   t.true(replies.every(({ acquired }) => !acquired));
   const stats = await Promise.all(cluster.nodes.map(({ admin }) => admin.info("commandstats")));
   t.false(stats.some((text) => text.includes("cmdstat_eval:")));
@@ -288,19 +288,19 @@ test.serial("listeners are notified when a slot moves, and get wake-ups from the
   const { own } = await open(t);
   await untilSubscribedEverywhere(own, cluster);
   const [key, holder, waiting] = [newKey(), newId(), newId()];
-  await take(own, key, holder);
+  await acquire(own, key, holder);
   const events = recordEvents(own);
   const master = await cluster.otherMaster(key);
   await migrateSlot(cluster, key, master);
-  t.is(await look(own, key), holder);
+  t.is(await peek(own, key), holder);
   await events.reconnected;
   const ear = listen(own, waiting);
   await until(async () => {
     await queued(own, key, waiting); // Polls like a waiter, because the client may not know the new master yet.
     return await isSubscribed(master, queueOf(key), waiting);
   });
-  await drop(own, key, holder);
-  await ear.heard;
+  await release(own, key, holder);
+  await ear.woken;
 });
 
 test.serial(
@@ -312,7 +312,7 @@ test.serial(
     const key = await keyAt(cluster, master);
     await untilSubscribedTo(own, cluster, first);
     const [holder, waiting] = [newId(), newId()];
-    await take(own, key, holder);
+    await acquire(own, key, holder);
     const ear = listen(own, waiting);
     await queued(own, key, waiting);
     await migrateSlot(cluster, first, await cluster.otherMaster(first));
@@ -320,8 +320,8 @@ test.serial(
       await queued(own, key, waiting); // Polls like a waiter. No command goes to the slot that has moved.
       return await isSubscribed(master, queueOf(key), waiting);
     });
-    t.deepEqual(await drop(own, key, holder), { released: true });
-    await ear.heard;
+    t.deepEqual(await release(own, key, holder), { released: true });
+    await ear.woken;
   },
 );
 
@@ -340,17 +340,17 @@ test.serial("wake-ups come from the master of the lock, and are not sent to othe
   const byOthers = (): Promise<number[]> => Promise.all(others.map((node) => sent("publishshard", node)));
   const before = [await toAll(), await byOthers()] as const;
   let holder = newId();
-  await take(own, key, holder);
+  await acquire(own, key, holder);
   for (let turn = 0; turn < 20; turn += 1) {
     const [waiting, requestId] = [newId(), newId()];
     const ear = listen(own, waiting);
     await queued(own, key, waiting);
-    await drop(own, key, holder);
-    await ear.heard;
-    t.deepEqual(await place(own, key, waiting, {}, requestId), TAKEN);
+    await release(own, key, holder);
+    await ear.woken;
+    t.deepEqual(await enqueue(own, key, waiting, {}, requestId), TAKEN);
     holder = requestId;
   }
-  await drop(own, key, holder);
+  await release(own, key, holder);
   t.deepEqual(await toAll(), before[0]);
   t.deepEqual(await byOthers(), before[1]);
 });
@@ -363,10 +363,10 @@ function mapped(): NonNullable<ClusterOptions> {
 test.serial("a moved slot is found at its new master immediately if addresses are mapped", async (t) => {
   const { own } = await open(t, mapped());
   const keys = Array.from({ length: 5 }, newKey);
-  for (const key of keys) await take(own, key, key);
+  for (const key of keys) await acquire(own, key, key);
   for (const key of keys) await migrateSlot(cluster, key, await cluster.otherMaster(key));
   for (const { admin } of cluster.nodes) await admin.config("RESETSTAT");
-  t.deepEqual(await Promise.all(keys.map((key) => look(own, key))), keys);
+  t.deepEqual(await Promise.all(keys.map((key) => peek(own, key))), keys);
   const stats = await Promise.all(cluster.nodes.map((node) => node.info("errorstats", "errorstat_MOVED")));
   const errors = stats.map((stat = "count=0") => Number(stat.slice("count=".length)));
   t.is(
@@ -390,7 +390,7 @@ for (const [name, options] of Object.entries<() => NonNullable<ClusterOptions>>(
         key: index % 2 === 0 ? newKey() : `{${tag}}${index}`,
         requestId: newId(),
       }));
-      const taken = await Promise.all(holds.map(({ key, requestId }) => take(own, key, requestId)));
+      const taken = await Promise.all(holds.map(({ key, requestId }) => acquire(own, key, requestId)));
       t.true(taken.every((reply) => reply.acquired));
       const prefix = options().keyPrefix ?? "";
       const close = await openSlot(

@@ -2,16 +2,16 @@ import { setTimeout as pause } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { hearing } from "../../runtime/stores/contract";
 import {
-  drop,
+  release,
   listen,
-  look,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
   renew,
-  take,
+  acquire,
   TAKEN,
   takenInTurn,
   TIMEOUT_MS,
@@ -65,13 +65,13 @@ async function inboxes(watcher: ReturnType<RedisServer["client"]>): Promise<unkn
 
 test.serial("dead waiters at the head of the queue do not delay a live waiter", async (t) => {
   const [key, holder, waiting] = [newKey(), newId(), newId()];
-  await take(store, key, holder);
+  await acquire(store, key, holder);
   const dead = await dying();
   for (let n = 0; n < 6; n += 1) await queued(dead.store, key, newId());
   await queued(store, key, waiting);
   await dead.die();
-  t.deepEqual(await drop(store, key, holder), { released: true });
-  t.is(await look(store, key), reservedFor(waiting));
+  t.deepEqual(await release(store, key, holder), { released: true });
+  t.is(await peek(store, key), reservedFor(waiting));
 });
 
 test.serial("a live waiter overtakes dead waiters in every way to get the key", async (t) => {
@@ -83,7 +83,7 @@ test.serial("a live waiter overtakes dead waiters in every way to get the key", 
     many: newKey(),
   };
   const [holder, waiting, gone] = [newId(), newId(), newId()];
-  for (const key of Object.values(keys)) await take(store, key, holder);
+  for (const key of Object.values(keys)) await acquire(store, key, holder);
   await queued(store, keys.leave, gone);
   for (const key of Object.values(keys)) await queued(dead.store, key, newId());
   for (const key of [keys.leave, keys.many]) await queued(store, key, waiting);
@@ -93,12 +93,12 @@ test.serial("a live waiter overtakes dead waiters in every way to get the key", 
     released: true,
     next: TAKEN,
   });
-  await drop(store, keys.leave, holder);
-  t.is(await look(store, keys.leave), reservedFor(gone));
+  await release(store, keys.leave, holder);
+  t.is(await peek(store, keys.leave), reservedFor(gone));
   await store.dequeue(keys.leave, gone, TIMEOUT_MS);
-  t.is(await look(store, keys.leave), reservedFor(waiting));
+  t.is(await peek(store, keys.leave), reservedFor(waiting));
   await store.releaseMany?.([{ key: keys.many, requestId: holder }], TIMEOUT_MS);
-  t.is(await look(store, keys.many), reservedFor(waiting));
+  t.is(await peek(store, keys.many), reservedFor(waiting));
   await server.client().del(keys.place); // As if the lock had expired.
   await takenInTurn(store, keys.place, waiting);
 });
@@ -106,26 +106,26 @@ test.serial("a live waiter overtakes dead waiters in every way to get the key", 
 test.serial("a waiter that is briefly unreachable keeps its position, and gets the key later", async (t) => {
   const mortal = await dying();
   const [key, holder, reconnecting, other] = [newKey(), newId(), newId(), newId()];
-  await take(store, key, holder);
+  await acquire(store, key, holder);
   await queued(mortal.store, key, reconnecting);
   await queued(store, key, other);
   await mortal.die(); // The inbox is closed, but the store can still send commands.
-  await drop(store, key, holder);
+  await release(store, key, holder);
   const requestId = await takenInTurn(store, key, other);
   await queued(mortal.store, key, reconnecting);
-  await drop(store, key, requestId);
-  t.is(await look(store, key), reservedFor(reconnecting), "no other waiter is reachable");
+  await release(store, key, requestId);
+  t.is(await peek(store, key), reservedFor(reconnecting), "no other waiter is reachable");
 });
 
 test.serial("the key is reserved for the first waiter if no waiter is reachable", async (t) => {
   const dead = await dying();
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-  await take(store, key, holder);
+  await acquire(store, key, holder);
   await queued(dead.store, key, first);
   await queued(dead.store, key, second);
   await dead.die();
-  await drop(store, key, holder);
-  t.is(await look(store, key), reservedFor(first));
+  await release(store, key, holder);
+  t.is(await peek(store, key), reservedFor(first));
 });
 
 test.serial(
@@ -138,13 +138,13 @@ test.serial(
     const [own, dead] = [redisStore(cluster.cluster()), redisStore(cluster.cluster())];
     for (const one of [own, dead]) await untilSubscribedEverywhere(one, cluster);
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-    await take(own, key, holder);
+    await acquire(own, key, holder);
     await queued(dead, key, first);
     await queued(own, key, second);
     await dead.close();
     await until(async () => (await shardInboxes(node)).length === 1);
-    await drop(own, key, holder);
-    t.is(await look(own, key), reservedFor(second));
+    await release(own, key, holder);
+    t.is(await peek(own, key), reservedFor(second));
     await own.close();
   },
 );
@@ -158,13 +158,13 @@ test.serial(
     const [own, dead] = [redisStore(cluster.cluster()), redisStore(cluster.cluster())];
     await Promise.all([hearing(own), hearing(dead)]);
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-    await take(own, key, holder);
+    await acquire(own, key, holder);
     await queued(dead, key, first);
     await queued(own, key, second);
     await dead.close();
     await until(async () => (await inboxes(cluster.client())).length === 1);
-    await drop(own, key, holder);
-    t.is(await look(own, key), reservedFor(first));
+    await release(own, key, holder);
+    t.is(await peek(own, key), reservedFor(first));
     await own.close();
   },
 );
@@ -175,10 +175,10 @@ async function receivesWakeUp(t: ExecutionContext, own: Store): Promise<void> {
   const [key, holder, waiting] = [newKey(), newId(), newId()];
   const events = recordEvents(own);
   const ear = listen(own, waiting);
-  await take(own, key, holder);
+  await acquire(own, key, holder);
   await queued(own, key, waiting);
-  await drop(own, key, holder);
-  await ear.heard;
+  await release(own, key, holder);
+  await ear.woken;
   t.true(events.wakeUps.includes(waiting));
 }
 
@@ -202,7 +202,7 @@ test("a process uses one inbox for all keys, and close() unsubscribes it", async
   const watcher = lonely.client();
   const own = redisStore(lonely.client());
   await hearing(own);
-  for (let n = 0; n < 10; n += 1) await place(own, newKey(), newId());
+  for (let n = 0; n < 10; n += 1) await enqueue(own, newKey(), newId());
   t.is((await inboxes(watcher)).length, 1);
   await own.close();
   await until(async () => (await inboxes(watcher)).length === 0);
@@ -219,10 +219,10 @@ test("a broken subscriber connection wakes all waiters, and wake-ups work again"
   const events = recordEvents(own);
   await watcher.call("CLIENT", "KILL", "TYPE", "pubsub");
   await events.allWoken;
-  await take(own, key, holder);
+  await acquire(own, key, holder);
   await queued(own, key, waiting);
-  await drop(own, key, holder);
-  await ear.heard;
+  await release(own, key, holder);
+  await ear.woken;
   t.is(events.reconnects, 0, "the command connection did not reconnect");
   await own.close();
 });
@@ -234,10 +234,10 @@ test("every listener gets the wake-ups, also one that is added later", async (t)
   await Promise.all([one.allWoken, two.allWoken]);
   const [key, holder, waiting] = [newKey(), newId(), newId()];
   const ear = listen(own, waiting);
-  await take(own, key, holder);
+  await acquire(own, key, holder);
   await queued(own, key, waiting);
-  await drop(own, key, holder);
-  await ear.heard;
+  await release(own, key, holder);
+  await ear.woken;
   t.true(one.wakeUps.includes(waiting) && two.wakeUps.includes(waiting));
   await own.close();
 });
@@ -252,7 +252,7 @@ test("close() while the second connection resubscribes causes no unhandled rejec
   const watcher = other.client();
   const closing = redisStore(other.client({ port: proxy.port, enableReadyCheck: false }));
   const subscribed = async (): Promise<boolean> => String(await watcher.call("PUBSUB", "CHANNELS")) !== "";
-  await place(closing, newKey(), newId());
+  await enqueue(closing, newKey(), newId());
   await until(subscribed);
   proxy.cut();
   proxy.delayReplies(300);
@@ -281,14 +281,14 @@ for (const [name, ms] of [
     const client = server.client();
     const [key, holder] = [newKey(), newId()];
     const waiting = Array.from({ length: 6 }, newId);
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     for (const one of waiting.slice(0, 3)) await queued(store, key, one);
     await stepClock(client, `lockweave:2:queue:{${key}}`, ms);
     for (const one of waiting.slice(3)) await queued(store, key, one);
     for (const one of waiting.toReversed()) await queued(store, key, one);
     let last = holder;
     for (const one of waiting) {
-      t.deepEqual(await drop(store, key, last), { released: true });
+      t.deepEqual(await release(store, key, last), { released: true });
       last = await takenInTurn(store, key, one);
       await renew(store, key, last, 60_000);
     }

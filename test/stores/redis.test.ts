@@ -3,18 +3,18 @@ import { systemClock } from "../../runtime/clock";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/errors";
 import { hearing } from "../../runtime/stores/contract";
 import {
-  drop,
+  release,
   isForgotten,
   listen,
-  look,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
   renew,
   renewal,
-  take,
+  acquire,
   TAKEN,
   takenInTurn,
   token,
@@ -47,18 +47,18 @@ const fenceOf = (key: string): string => `lockweave:2:fence:{${key}}`;
 test("the Redis key is the lock key, and its value is the requestId", async (t) => {
   const client = server.client();
   const requestId = newId();
-  await take(store, "LOCK_payOrder_Test001", requestId, { lockTimeMs: 30_000 });
+  await acquire(store, "LOCK_payOrder_Test001", requestId, { lockTimeMs: 30_000 });
   t.is(await client.get("LOCK_payOrder_Test001"), requestId);
   const pttl = await client.pttl("LOCK_payOrder_Test001");
   t.true(pttl > 0 && pttl <= 30_000, String(pttl));
-  await drop(store, "LOCK_payOrder_Test001", requestId);
+  await release(store, "LOCK_payOrder_Test001", requestId);
   t.is(await client.exists("LOCK_payOrder_Test001"), 0);
 });
 
 test("a lock without fencing writes no other key", async (t) => {
   const client = server.client();
   const key = newKey();
-  await take(store, key, newId());
+  await acquire(store, key, newId());
   t.deepEqual(await client.keys(`*${key}*`), [key]);
 });
 
@@ -66,15 +66,15 @@ test("a lock is acquired with a plain SET, and renewed and released with one scr
   const { client, commands } = counting(server.client());
   const own = redisStore(client);
   const [key, requestId] = [newKey(), newId()];
-  await take(own, newKey(), requestId);
+  await acquire(own, newKey(), requestId);
   await renew(own, newKey(), requestId, 1_000);
-  await drop(own, newKey(), requestId);
+  await release(own, newKey(), requestId);
   commands();
-  t.deepEqual(await take(own, key, requestId), TAKEN);
+  t.deepEqual(await acquire(own, key, requestId), TAKEN);
   t.deepEqual(commands(), ["SET"]);
   t.deepEqual(await renew(own, key, requestId, 60_000), { renewed: true });
   t.deepEqual(commands(), ["EVALSHA"]);
-  t.deepEqual(await drop(own, key, requestId), { released: true });
+  t.deepEqual(await release(own, key, requestId), { released: true });
   t.deepEqual(commands(), ["EVALSHA"]);
   await own.close();
 });
@@ -82,22 +82,22 @@ test("a lock is acquired with a plain SET, and renewed and released with one scr
 test("the queue disappears from Redis with its last waiter", async (t) => {
   const client = server.client();
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-  await take(store, key, holder);
+  await acquire(store, key, holder);
   await queued(store, key, first);
   await queued(store, key, second);
   t.deepEqual((await client.keys(`*${key}*`)).toSorted(), [key, queueOf(key)].toSorted());
   await store.dequeue(key, second, TIMEOUT_MS);
-  await drop(store, key, holder);
+  await release(store, key, holder);
   const requestId = await takenInTurn(store, key, first);
   t.deepEqual(await client.keys(`*${key}*`), [key]);
-  await drop(store, key, requestId);
+  await release(store, key, requestId);
   t.deepEqual(await client.keys(`*${key}*`), []);
 });
 
 test("a queue of dead waiters expires in Redis", async (t) => {
   const client = server.client();
   const key = newKey();
-  await take(store, key, newId());
+  await acquire(store, key, newId());
   await queued(store, key, newId());
   const pttl = await client.pttl(queueOf(key));
   t.true(pttl > TICKET_TIME_MS && pttl <= 2 * TICKET_TIME_MS, `${pttl}`);
@@ -106,10 +106,10 @@ test("a queue of dead waiters expires in Redis", async (t) => {
 test("release() frees the key even if the queue's name holds other data", async (t) => {
   const foreigner = server.client();
   const [alone, key, innocent, requestId] = [newKey(), newKey(), newKey(), newId()];
-  for (const name of [alone, key, innocent]) await take(store, name, requestId);
+  for (const name of [alone, key, innocent]) await acquire(store, name, requestId);
   await foreigner.set(queueOf(alone), "text");
   await foreigner.set(queueOf(key), "text");
-  t.deepEqual(await drop(store, alone, requestId), { released: true });
+  t.deepEqual(await release(store, alone, requestId), { released: true });
   const drops = [key, innocent].map((name) => ({ key: name, requestId }));
   t.deepEqual(await store.releaseMany?.(drops, TIMEOUT_MS), [{ released: true }, { released: true }]);
   t.is(await foreigner.exists(alone, key, innocent), 0);
@@ -119,7 +119,7 @@ test("release() frees the key even if the queue's name holds other data", async 
 test("releaseAndEnqueue() frees the key and enqueues nobody if the queue's name holds other data", async (t) => {
   const foreigner = server.client();
   const [key, requestId] = [newKey(), newId()];
-  await take(store, key, requestId);
+  await acquire(store, key, requestId);
   await foreigner.set(queueOf(key), "text");
   t.deepEqual(await store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS), {
     released: true,
@@ -134,17 +134,17 @@ test("a hold is released or passed on even if Redis is out of memory", async (t)
   const admin = full.client();
   const own = redisStore(full.client());
   const [alone, handedOff, waitedFor, requestId, waiting] = [newKey(), newKey(), newKey(), newId(), newId()];
-  for (const key of [alone, handedOff, waitedFor]) await take(own, key, requestId);
+  for (const key of [alone, handedOff, waitedFor]) await acquire(own, key, requestId);
   await queued(own, waitedFor, waiting);
   await admin.config("SET", "maxmemory", "1");
-  t.deepEqual(await drop(own, alone, requestId), { released: true });
+  t.deepEqual(await release(own, alone, requestId), { released: true });
   t.like(
     await own.releaseAndEnqueue({ key: handedOff, requestId }, placing(handedOff, newId()), TIMEOUT_MS),
     {
       released: true,
     },
   );
-  t.deepEqual(await drop(own, waitedFor, requestId), { released: true });
+  t.deepEqual(await release(own, waitedFor, requestId), { released: true });
   t.is(await admin.exists(alone, handedOff), 0);
   const value = await admin.get(waitedFor);
   const hasExpired = /^expired_keys:[1-9]/m.test(await admin.info("stats"));
@@ -155,8 +155,8 @@ test("a hold is released or passed on even if Redis is out of memory", async (t)
 test("the fencing counter of a lock outlives the lock, but expires", async (t) => {
   const client = server.client();
   const [key, requestId] = [newKey(), newId()];
-  const taken = await take(store, key, requestId, { fencing: true, lockTimeMs: 30_000 });
-  await drop(store, key, requestId);
+  const taken = await acquire(store, key, requestId, { fencing: true, lockTimeMs: 30_000 });
+  await release(store, key, requestId);
   t.is(await client.get(fenceOf(key)), String(token(taken) + FENCING_STRIDE - 1));
   const pttl = await client.pttl(fenceOf(key));
   t.true(pttl > 30_000 && pttl <= 30_000 + 3_600_000, String(pttl));
@@ -166,16 +166,16 @@ test("fencing tokens rise on every way to the key even if the server's clock ste
   const client = server.client();
   const future = 4_000_000_000_000_000;
   const ways: Record<string, (key: string) => Promise<number>> = {
-    acquire: async (key) => token(await take(store, key, newId(), { fencing: true })),
-    enqueue: async (key) => token(await place(store, key, newId(), { fencing: true })),
+    acquire: async (key) => token(await acquire(store, key, newId(), { fencing: true })),
+    enqueue: async (key) => token(await enqueue(store, key, newId(), { fencing: true })),
     async renew(key) {
       const requestId = newId();
-      await take(store, key, requestId);
+      await acquire(store, key, requestId);
       return token((await store.renew([{ ...renewal(key, requestId), fencing: true }], TIMEOUT_MS))[0]);
     },
     async releaseAndEnqueue(key) {
       const requestId = newId();
-      await take(store, key, requestId);
+      await acquire(store, key, requestId);
       const request = placing(key, newId(), { fencing: true });
       const reply = await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
       return token(reply.released && typeof reply.next === "object" ? reply.next : undefined);
@@ -192,7 +192,9 @@ test("acquire() throws LockMisconfiguredError without acquiring the key if the f
   const foreigner = server.client();
   const key = newKey();
   await foreigner.rpush(fenceOf(key), "an element");
-  await t.throwsAsync(take(store, key, newId(), { fencing: true }), { instanceOf: LockMisconfiguredError });
+  await t.throwsAsync(acquire(store, key, newId(), { fencing: true }), {
+    instanceOf: LockMisconfiguredError,
+  });
   t.is(await foreigner.exists(key), 0);
 });
 
@@ -206,7 +208,7 @@ test("every script works after SCRIPT FLUSH", async (t) => {
   for (let n = 0; n < 2; n += 1) {
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
     await flushed();
-    t.true((await take(own, key, requestId, { fencing: true })).acquired);
+    t.true((await acquire(own, key, requestId, { fencing: true })).acquired);
     await flushed();
     t.deepEqual(await renew(own, key, requestId, 60_000), { renewed: true });
     await flushed();
@@ -214,7 +216,7 @@ test("every script works after SCRIPT FLUSH", async (t) => {
     await flushed();
     await own.dequeue(key, waiting, TIMEOUT_MS);
     await flushed();
-    t.is(await look(own, key), requestId);
+    t.is(await peek(own, key), requestId);
     await flushed();
     const request = placing(key, waiting);
     t.deepEqual(await own.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
@@ -222,7 +224,7 @@ test("every script works after SCRIPT FLUSH", async (t) => {
       next: TAKEN,
     });
     await flushed();
-    t.deepEqual(await drop(own, key, request.requestId), { released: true });
+    t.deepEqual(await release(own, key, request.requestId), { released: true });
     t.true(await isForgotten(own, key));
   }
   await own.close();
@@ -258,15 +260,15 @@ test("the lock key, the counter, and the queue get the client's keyPrefix, and w
   await hearing(prefixed);
   const [key, requestId, waiting] = [newKey(), newId(), newId()];
   const ear = listen(prefixed, waiting);
-  await take(prefixed, key, requestId, { fencing: true });
+  await acquire(prefixed, key, requestId, { fencing: true });
   await queued(prefixed, key, waiting);
   t.is(await plain.get(`shop:${key}`), requestId);
   const keys = await plain.keys(`*${key}*`);
   t.is(keys.length, 3);
   t.true(keys.every((name) => name.startsWith("shop:")));
-  t.true((await take(store, key, newId())).acquired, "the key without the prefix is another lock");
-  await drop(prefixed, key, requestId);
-  await ear.heard;
+  t.true((await acquire(store, key, newId())).acquired, "the key without the prefix is another lock");
+  await release(prefixed, key, requestId);
+  await ear.woken;
   await prefixed.close();
 });
 
@@ -276,11 +278,11 @@ test("stores with different prefixes do not get each other's wake-ups", async (t
   await Promise.all([hearing(one), hearing(two)]);
   const [key, requestId, waiting] = [newKey(), newId(), newId()];
   const [ear, otherEar] = [listen(one, waiting), listen(two, waiting)];
-  await take(one, key, requestId);
+  await acquire(one, key, requestId);
   await queued(one, key, waiting);
-  await drop(one, key, requestId);
-  await ear.heard;
-  t.false(otherEar.hasHeard());
+  await release(one, key, requestId);
+  await ear.woken;
+  t.false(otherEar.isWoken());
   await Promise.all([one.close(), two.close()]);
 });
 

@@ -23,7 +23,7 @@ export type OwnExports = ReadonlyMap<string, Meaning>;
  * Returns our functions that a module re-exports. The module is given by its specifier in the file. Returns `undefined` for any other
  * module.
  */
-export type HandedOn = (specifier: string) => OwnExports | undefined;
+export type FindReExports = (specifier: string) => OwnExports | undefined;
 
 function exportsNamed(...names: readonly OwnFunction[]): OwnExports {
   const exported: OwnExports = new Map<string, Meaning>([
@@ -65,9 +65,9 @@ export function callsOf(
   ts: Parser,
   file: TS.SourceFile,
   functionName: OwnFunction,
-  handedOn: HandedOn | undefined,
+  findReExports: FindReExports | undefined,
 ): TS.CallExpression[] {
-  return callsWithin(ts, file, functionName, new Map(), handedOn).map(({ call }) => call);
+  return callsWithin(ts, file, functionName, new Map(), findReExports).map(({ call }) => call);
 }
 
 /** Returns the same calls, each with its owner: the entry in `owners` of the innermost node around the call that has one. */
@@ -76,11 +76,11 @@ export function callsWithin<Owner>(
   file: TS.SourceFile,
   functionName: OwnFunction,
   owners: ReadonlyMap<TS.Node, Owner>,
-  handedOn: HandedOn | undefined,
+  findReExports: FindReExports | undefined,
 ): { readonly call: TS.CallExpression; readonly owner: Owner | undefined }[] {
   const calls: { call: TS.CallExpression; owner: Owner | undefined }[] = [];
-  if (handedOn === undefined && !file.text.includes(functionName)) return calls;
-  walk<Owner | undefined>(ts, file, handedOn, undefined, (node, meaning, around) => {
+  if (findReExports === undefined && !file.text.includes(functionName)) return calls;
+  walk<Owner | undefined>(ts, file, findReExports, undefined, (node, meaning, around) => {
     const owner = owners.has(node) ? owners.get(node) : around;
     if (ts.isCallExpression(node) && meaning(node.expression) === functionName) {
       calls.push({ call: node, owner });
@@ -97,10 +97,14 @@ export interface OwnValue {
 }
 
 /** Returns the functions with a handshake that the file passes as values. */
-export function passedAsValues(ts: Parser, file: TS.SourceFile, handedOn: HandedOn | undefined): OwnValue[] {
+export function passedAsValues(
+  ts: Parser,
+  file: TS.SourceFile,
+  findReExports: FindReExports | undefined,
+): OwnValue[] {
   const values: OwnValue[] = [];
-  if (handedOn === undefined && !mayShakeHands(file.text)) return values;
-  walk(ts, file, handedOn, undefined, (node, meaning) => {
+  if (findReExports === undefined && !mayShakeHands(file.text)) return values;
+  walk(ts, file, findReExports, undefined, (node, meaning) => {
     for (const value of valuesPassedBy(ts, node)) {
       const of = meaning(value);
       if (of === "configure" || of === "testLocks") values.push({ value, of });
@@ -111,9 +115,9 @@ export function passedAsValues(ts: Parser, file: TS.SourceFile, handedOn: Handed
 }
 
 /** Returns our functions that the file exports itself. */
-export function ownExportsOf(ts: Parser, file: TS.SourceFile, handedOn: HandedOn): OwnExports {
+export function ownExportsOf(ts: Parser, file: TS.SourceFile, findReExports: FindReExports): OwnExports {
   const exportsOf = (specifier: string): OwnExports | undefined =>
-    OUR_MODULES.get(specifier) ?? handedOn(specifier);
+    OUR_MODULES.get(specifier) ?? findReExports(specifier);
   const names = namesInside(ts, file, new Names(), exportsOf);
   const exported = new Map<string, Meaning>();
   const add = (name: string, meaning: Meaning | null | undefined): void => {
@@ -197,7 +201,7 @@ type ExportsOf = (specifier: string) => OwnExports | undefined;
 function walk<Result>(
   ts: Parser,
   file: TS.SourceFile,
-  handedOn: HandedOn | undefined,
+  findReExports: FindReExports | undefined,
   initial: Result,
   visitor: (
     node: TS.Node,
@@ -206,7 +210,7 @@ function walk<Result>(
   ) => Result,
 ): void {
   const exportsOf = (specifier: string): OwnExports | undefined =>
-    OUR_MODULES.get(specifier) ?? handedOn?.(specifier);
+    OUR_MODULES.get(specifier) ?? findReExports?.(specifier);
   const visit = (node: TS.Node, outer: Names, outerResult: Result, receivedModule?: Module): void => {
     const names = namesInside(ts, node, outer, exportsOf, receivedModule);
     const result = visitor(node, (expression) => meaningOf(ts, expression, names, exportsOf), outerResult);

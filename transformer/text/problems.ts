@@ -316,7 +316,7 @@ const PROBLEMS = {
     (called) =>
       `Lockweave cannot weave a call with a spread, so the call fails with LOCK_NOT_WOVEN. Call ${tick(called)} with one argument: \`${called}({ ... })\`.`,
   ],
-  handedOutAsSource: [
+  exportedAsSource: [
     "LW1406",
     (names, file) =>
       `This imports ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that a linked package exports. This build does not emit that file, so Node or a later bundler runs it without its lock. Fix: let the package export the output of \`tspc\`, or import only its types, with \`import type\`. If Lockweave's plugin bundles the file, or \`lockweave/register\` loads it, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,

@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { tagsInFile, unlockedInAll } from "./declared";
-import { handedOut, isTypeScript, javaScriptsOf } from "./package-entry";
+import { packageEntry, isTypeScript, javaScriptsOf } from "./package-entry";
 import type { PlacedProblem } from "./project";
 import { importProblem, isLoaded, takenBy, type Taken } from "./taken";
 
@@ -51,14 +51,14 @@ export function unlockedByLinks(ts: Parser, project: ProjectWithPaths): PlacedPr
   return [...files.values()].flatMap((file) =>
     specifiersIn(file).flatMap((specifier) => {
       if (resolve(specifier, file) !== undefined || !isLoaded(ts)(specifier)) return [];
-      const source = files.get(handedOut(specifier.text, dirname(file.fileName)) ?? "");
+      const source = files.get(packageEntry(specifier.text, dirname(file.fileName)) ?? "");
       if (source === undefined || !isTypeScript(source.fileName)) return [];
       return reachedFrom(source, project).flatMap((name) => {
         const tags = reported.has(name) ? [] : tagsInFile(ts, name);
         reported.add(name);
         return tags.length === 0
           ? []
-          : importProblem("handedOutAsSource", takenBy(specifier, file), tags, name);
+          : importProblem("exportedAsSource", takenBy(specifier, file), tags, name);
       });
     }),
   );
@@ -72,7 +72,7 @@ function importsByPaths(ts: Parser, project: ProjectWithPaths): ImportByPaths[] 
     for (const specifier of specifiersIn(file)) {
       const source = files.get(resolve(specifier, file) ?? "");
       if (source === undefined || found.has(source) || !isLoaded(ts)(specifier)) continue;
-      const loaded = handedOut(specifier.text, dirname(file.fileName));
+      const loaded = packageEntry(specifier.text, dirname(file.fileName));
       if (loaded === undefined || isSameCode(outputOf(source.fileName), loaded)) continue;
       found.set(source, { taken: takenBy(specifier, file), sources: reachedFrom(source, project), loaded });
     }

@@ -18,7 +18,7 @@ export function isInstalled(file: string): boolean {
 }
 
 /** Returns the file that Node loads for a package's specifier in a module of that directory. The file may not exist. */
-export function handedOut(specifier: string, from: string): string | undefined {
+export function packageEntry(specifier: string, from: string): string | undefined {
   const [, name = "", subpath = ""] = /^((?:@[^/]+\/)?[^./@#:][^/:]*)(\/.*)?$/.exec(specifier) ?? [];
   const dir = name === "" ? undefined : packageAt(name, from);
   if (dir === undefined) return undefined;
@@ -34,8 +34,8 @@ export function handedOut(specifier: string, from: string): string | undefined {
  * Returns the JavaScript beside the exported file that may have been compiled from the source: the files of its name, or all files there,
  * if a bundler has put many sources into one file. Returns nothing if the package is not built.
  */
-export function javaScriptsOf(source: string, handedOutFile: string): string[] {
-  const dir = dirname(handedOutFile);
+export function javaScriptsOf(source: string, entryFile: string): string[] {
+  const dir = dirname(entryFile);
   if (!existsSync(dir)) return [];
   const all = readdirSync(dir, { recursive: true, encoding: "utf8" })
     .filter((file) => JAVASCRIPT.test(file) && !file.split(sep).includes("node_modules"))
@@ -44,7 +44,7 @@ export function javaScriptsOf(source: string, handedOutFile: string): string[] {
   const ofName = all.filter((file) => basename(file).replace(JAVASCRIPT, "") === name);
   return ofName.length > 0
     ? ofName
-    : all.toSorted((a, b) => Number(b === handedOutFile) - Number(a === handedOutFile));
+    : all.toSorted((a, b) => Number(b === entryFile) - Number(a === entryFile));
 }
 
 function packageAt(name: string, from: string): string | undefined {

@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { callsWithin, type HandedOn } from "../read/lockweave-calls";
+import { callsWithin, type FindReExports } from "../read/lockweave-calls";
 import type { Plan } from "../read/plan";
 import type { LockableFunction } from "../read/syntax";
 import type { Insertion } from "../text/edits";
@@ -17,14 +17,14 @@ export function currentLockArguments(
   file: TS.SourceFile,
   plans: readonly Plan[],
   locks: ReadonlyMap<LockableFunction, string>,
-  handedOn: HandedOn | undefined,
+  findReExports: FindReExports | undefined,
 ): ReadonlyMap<LockableFunction, readonly Insertion[]> {
   const insertions = new Map<LockableFunction, Insertion[]>();
   if (plans.length === 0) return insertions;
   // The default of a parameter runs before the lock is open.
   const owners = new Map<TS.Node, Plan | undefined>();
   for (const planned of plans) owners.set(planned.fn, undefined).set(planned.fn.body, planned);
-  for (const { call, owner } of callsWithin(ts, file, "currentLock", owners, handedOn)) {
+  for (const { call, owner } of callsWithin(ts, file, "currentLock", owners, findReExports)) {
     if (owner === undefined || call.arguments.length > 0) continue;
     const { fn, at } = owner;
     const code = locks.get(fn) ?? "lock";

@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { callsOf, passedAsValues, type HandedOn } from "../read/lockweave-calls";
+import { callsOf, passedAsValues, type FindReExports } from "../read/lockweave-calls";
 import type { Insertion } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
@@ -17,11 +17,11 @@ import { stringLiteral } from "../text/string-literal";
 export function handshakes(
   ts: Parser,
   file: TS.SourceFile,
-  handedOn: HandedOn | undefined,
+  findReExports: FindReExports | undefined,
   pathOf: ((fileName: string) => string | undefined) | undefined,
 ): Insertion[] {
   return CALLED.flatMap((called) =>
-    callsOf(ts, file, called, handedOn).flatMap((call, index) => {
+    callsOf(ts, file, called, findReExports).flatMap((call, index) => {
       const [only, another] = call.arguments;
       const isCompleted = another !== undefined || (only !== undefined && ts.isSpreadElement(only));
       if (isCompleted || (only === undefined && called === "configure")) return [];
@@ -50,16 +50,16 @@ const CALLED = ["configure", "testLocks"] as const;
 export function callsWithoutHandshake(
   ts: Parser,
   file: TS.SourceFile,
-  handedOn: HandedOn | undefined,
+  findReExports: FindReExports | undefined,
 ): Problem[] {
   const spread = CALLED.flatMap((called) =>
-    callsOf(ts, file, called, handedOn).flatMap(({ arguments: [first] }) =>
+    callsOf(ts, file, called, findReExports).flatMap(({ arguments: [first] }) =>
       first !== undefined && ts.isSpreadElement(first)
         ? [problem("handshakeSpread", spanOf(file, first), called)]
         : [],
     ),
   );
-  const values = passedAsValues(ts, file, handedOn).map(({ value, of }) =>
+  const values = passedAsValues(ts, file, findReExports).map(({ value, of }) =>
     problem("handshakeAsValue", spanOf(file, value), of),
   );
   return [...values, ...spread];

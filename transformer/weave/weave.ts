@@ -5,7 +5,7 @@ import { findJoinPoints, type Forbidden } from "../read/join-points";
 import { freshName, identifiersIn } from "../read/names";
 import type { Defaults } from "../read/options";
 import { hasOnlyCommonJs } from "../read/module-syntax";
-import { mayShakeHands, type HandedOn } from "../read/lockweave-calls";
+import { mayShakeHands, type FindReExports } from "../read/lockweave-calls";
 import { plan, type Plan } from "../read/plan";
 import { mayHaveTags, mentionsIn } from "../read/spelling";
 import { wovenMark } from "../read/woven-mark";
@@ -29,7 +29,7 @@ export interface WeaveOptions {
   /** The values of attributes that a tag does not set. */
   readonly defaults?: Defaults;
   /** Finds our functions among the exports of modules that are not ours. */
-  readonly handedOn?: HandedOn;
+  readonly findReExports?: FindReExports;
   /** The file, if it is parsed already. */
   readonly sourceFile?: TS.SourceFile;
   /** Returns the name of the file in the woven code. It must be the same on every machine. */
@@ -97,7 +97,7 @@ export function mayNeedWeave(text: string): boolean {
  * @returns `undefined` when there is nothing to weave
  */
 export function weave(fileName: string, text: string, options: WeaveOptions): Woven | undefined {
-  if (!mayNeedWeave(text) && options.handedOn === undefined) return undefined;
+  if (!mayNeedWeave(text) && options.findReExports === undefined) return undefined;
   const { ts } = options;
   const file = options.sourceFile ?? ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
   try {
@@ -110,14 +110,14 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
 }
 
 function wovenFile(file: TS.SourceFile, options: WeaveOptions): Woven | undefined {
-  const { ts, handedOn, defaults = new Map() } = options;
+  const { ts, findReExports, defaults = new Map() } = options;
   if (!parses(file)) return unparsed(ts, file);
   const isModule = ["script", "raised script"].includes(options.module) || ts.isExternalModule(file);
   const { plans, forbidden, bodiless, diagnostics, warnings: ofTags } = planAll(ts, file, defaults, isModule);
   const { insertions: inBodies, namespace } = insertionsFor(ts, file, plans, forbidden, isModule, options);
   // The file's refusal comes first, so that it does not separate a function from its `async` keyword.
   const insertions = [...refuseToLoad(file, bodiless), ...inBodies].toSorted((a, b) => a.at - b.at);
-  const warnings = [...ofTags, ...callsWithoutHandshake(ts, file, handedOn)];
+  const warnings = [...ofTags, ...callsWithoutHandshake(ts, file, findReExports)];
   if (insertions.length + diagnostics.length + warnings.length === 0) return undefined;
   return {
     ...edited(file, insertions),
@@ -215,14 +215,14 @@ function insertionsFor(
   plans: readonly Plan[],
   forbidden: readonly Forbidden[],
   isModule: boolean,
-  { module, handedOn, pathOf }: WeaveOptions,
+  { module, findReExports, pathOf }: WeaveOptions,
 ): { readonly insertions: Insertion[]; readonly namespace: string | undefined } {
   // These are the names of all tags, because an outer function's lock must not hide a name that an inner function's tag uses.
   const words = new Set(plans.flatMap(({ names }) => [...names]));
   const namespace = freshName("lockweave", identifiersIn(ts, file), words);
   const used = new Set([...words, namespace]);
   const locks = new Map(plans.map(({ fn }) => [fn, freshName("lock", identifiersIn(ts, fn), used)]));
-  const lockArguments = currentLockArguments(ts, file, plans, locks, handedOn);
+  const lockArguments = currentLockArguments(ts, file, plans, locks, findReExports);
   const insertionsOf = (planned: Plan | Forbidden): Insertion[] => {
     if ("because" in planned) return refuse(ts, file, planned, isModule ? namespace : undefined);
     const { fn } = planned;
@@ -239,7 +239,7 @@ function insertionsFor(
     insertions.push(importRuntime(ts, file, module, namespace, first, requiredStores(plans, namespace)));
   // The keywords come last, so that nothing comes between them and their functions.
   const keywords = plans.flatMap((planned) => asyncKeyword(ts, file, planned));
-  const all = [...insertions, ...keywords, ...handshakes(ts, file, handedOn, pathOf)];
+  const all = [...insertions, ...keywords, ...handshakes(ts, file, findReExports, pathOf)];
   return {
     insertions: all.toSorted((a, b) => a.at - b.at),
     namespace: importsRuntime ? namespace : undefined,

@@ -2,20 +2,20 @@ import assert from "node:assert/strict";
 import { closedAfter } from "../value";
 import {
   close,
-  drop,
+  release,
   isForgotten,
   LONG_MS,
-  look,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
   renew,
   renewal,
   request,
   SHORT_MS,
-  take,
+  acquire,
   TAKEN,
   timeLeft,
   timeLeftBeyond,
@@ -29,25 +29,25 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
   test("acquire() acquires a free key", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    assert.deepEqual(await take(store, key, requestId), TAKEN);
-    assert.equal(await look(store, key), requestId);
+    assert.deepEqual(await acquire(store, key, requestId), TAKEN);
+    assert.equal(await peek(store, key), requestId);
   });
 
   test("acquire() does not acquire a held key, and the reply names the requestId of the holder", async () => {
     const { store } = subject();
     const [key, holder] = [newKey(), newId()];
-    await take(store, key, holder);
-    const reply = await take(store, key, newId());
+    await acquire(store, key, holder);
+    const reply = await acquire(store, key, newId());
     assert.ok(!reply.acquired);
     assert.equal(reply.holder, holder);
-    assert.equal(await look(store, key), holder);
+    assert.equal(await peek(store, key), holder);
   });
 
   test("acquire() that runs twice acquires once, and the second reply names its own requestId", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    assert.deepEqual(await take(store, key, requestId, { lockTimeMs: LONG_MS }), TAKEN);
-    const again = await take(store, key, requestId, { lockTimeMs: 2 * LONG_MS });
+    assert.deepEqual(await acquire(store, key, requestId, { lockTimeMs: LONG_MS }), TAKEN);
+    const again = await acquire(store, key, requestId, { lockTimeMs: 2 * LONG_MS });
     assert.ok(!again.acquired);
     assert.equal(again.holder, requestId);
     assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not extend the hold");
@@ -56,23 +56,23 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
   test("only one of many concurrent callers acquires the key", async () => {
     const { store } = subject();
     const key = newKey();
-    const replies = await Promise.all(Array.from({ length: 50 }, () => take(store, key, newId())));
+    const replies = await Promise.all(Array.from({ length: 50 }, () => acquire(store, key, newId())));
     assert.equal(replies.filter((reply) => reply.acquired).length, 1);
   });
 
   test("a key that nobody releases becomes free when its lock time is over", async () => {
     const { store, elapse } = subject();
     const key = newKey();
-    await take(store, key, newId(), { lockTimeMs: SHORT_MS });
+    await acquire(store, key, newId(), { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
-    assert.equal(await look(store, key), undefined);
-    assert.deepEqual(await take(store, key, newId()), TAKEN);
+    assert.equal(await peek(store, key), undefined);
+    assert.deepEqual(await acquire(store, key, newId()), TAKEN);
   });
 
   test("a renewal extends the hold to the lock time in the request", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId, { lockTimeMs: LONG_MS / 2 });
+    await acquire(store, key, requestId, { lockTimeMs: LONG_MS / 2 });
     assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: true });
     const leftMs = await timeLeftBeyond(store, key, LONG_MS / 2);
     assert.ok(leftMs <= LONG_MS, String(leftMs));
@@ -81,7 +81,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
   test("a renewal never shortens a hold, even if it is late or runs twice", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId, { lockTimeMs: LONG_MS });
+    await acquire(store, key, requestId, { lockTimeMs: LONG_MS });
     await renew(store, key, requestId, 2 * LONG_MS);
     for (const lockTimeMs of [LONG_MS, SHORT_MS, SHORT_MS]) {
       assert.deepEqual(await renew(store, key, requestId, lockTimeMs), { renewed: true });
@@ -92,18 +92,18 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
   test("a renewal after the expiry reports a free key, and does not restore the hold", async () => {
     const { store, elapse } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId, { lockTimeMs: SHORT_MS });
+    await acquire(store, key, requestId, { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
     assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: false, holder: undefined });
-    assert.deepEqual(await take(store, key, newId()), TAKEN);
+    assert.deepEqual(await acquire(store, key, newId()), TAKEN);
   });
 
   test("a renewal of an expired hold reports the new holder, and changes nothing", async () => {
     const { store, elapse } = subject();
     const [key, late, holder] = [newKey(), newId(), newId()];
-    await take(store, key, late, { lockTimeMs: SHORT_MS });
+    await acquire(store, key, late, { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     assert.deepEqual(await renew(store, key, late, 2 * LONG_MS), { renewed: false, holder });
     assert.ok((await timeLeft(store, key)) <= LONG_MS);
   });
@@ -112,12 +112,12 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const { store, elapse } = subject();
     const [mine, expired, another] = [newKey(), newKey(), newKey()];
     const ids = [newId(), newId(), newId()] as const;
-    await take(store, expired, ids[0], { lockTimeMs: SHORT_MS });
-    await take(store, mine, ids[1]);
-    await take(store, another, ids[2], { lockTimeMs: SHORT_MS });
+    await acquire(store, expired, ids[0], { lockTimeMs: SHORT_MS });
+    await acquire(store, mine, ids[1]);
+    await acquire(store, another, ids[2], { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
     const holder = newId();
-    await take(store, another, holder);
+    await acquire(store, another, holder);
     const requests = [renewal(expired, ids[0]), renewal(mine, ids[1], 2 * LONG_MS), renewal(another, ids[2])];
     assert.deepEqual(await store.renew(requests, TIMEOUT_MS), [
       { renewed: false, holder: undefined },
@@ -131,55 +131,55 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
   test("a released key is free immediately", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId);
-    assert.deepEqual(await drop(store, key, requestId), { released: true });
-    assert.equal(await look(store, key), undefined);
+    await acquire(store, key, requestId);
+    assert.deepEqual(await release(store, key, requestId), { released: true });
+    assert.equal(await peek(store, key), undefined);
     assert.ok(await isForgotten(store, key));
   });
 
   test("release() that runs twice releases once", async () => {
     const { store } = subject();
     const [key, requestId, next] = [newKey(), newId(), newId()];
-    await take(store, key, requestId);
-    await drop(store, key, requestId);
-    assert.deepEqual(await drop(store, key, requestId), { released: false, holder: undefined });
-    await take(store, key, next);
-    assert.deepEqual(await drop(store, key, requestId), { released: false, holder: next });
-    assert.equal(await look(store, key), next);
+    await acquire(store, key, requestId);
+    await release(store, key, requestId);
+    assert.deepEqual(await release(store, key, requestId), { released: false, holder: undefined });
+    await acquire(store, key, next);
+    assert.deepEqual(await release(store, key, requestId), { released: false, holder: next });
+    assert.equal(await peek(store, key), next);
   });
 
   test("release() after the expiry reports a free key", async () => {
     const { store, elapse } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId, { lockTimeMs: SHORT_MS });
+    await acquire(store, key, requestId, { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
-    assert.deepEqual(await drop(store, key, requestId), { released: false, holder: undefined });
+    assert.deepEqual(await release(store, key, requestId), { released: false, holder: undefined });
   });
 
   test("release() that overtakes its acquire() does nothing, and a second release() ends the hold", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    assert.deepEqual(await drop(store, key, requestId), { released: false, holder: undefined });
-    assert.deepEqual(await take(store, key, requestId), TAKEN);
-    assert.deepEqual(await drop(store, key, requestId), { released: true });
+    assert.deepEqual(await release(store, key, requestId), { released: false, holder: undefined });
+    assert.deepEqual(await acquire(store, key, requestId), TAKEN);
+    assert.deepEqual(await release(store, key, requestId), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
   test("nobody holds or acquires a closed key until its cooldown is over", async () => {
     const { store, elapse } = subject();
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
-    await take(store, key, requestId);
+    await acquire(store, key, requestId);
     assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { released: true });
-    assert.equal(await look(store, key), closedAfter(requestId));
-    assert.ok(!(await take(store, key, newId())).acquired);
+    assert.equal(await peek(store, key), closedAfter(requestId));
+    assert.ok(!(await acquire(store, key, newId())).acquired);
     await queued(store, key, waiting);
-    assert.ok(!(await place(store, key, waiting)).acquired, "not even by the first waiter");
+    assert.ok(!(await enqueue(store, key, waiting)).acquired, "not even by the first waiter");
     const holder = closedAfter(requestId);
     assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: false, holder });
-    assert.deepEqual(await drop(store, key, requestId), { released: false, holder });
+    assert.deepEqual(await release(store, key, requestId), { released: false, holder });
 
     const short = newKey();
-    await take(store, short, requestId);
+    await acquire(store, short, requestId);
     await close(store, short, requestId, SHORT_MS);
     await elapse(SHORT_MS);
     assert.ok(await isForgotten(store, short));
@@ -188,7 +188,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
   test("release() with a cooldown that runs twice closes the key once, and the second reply is the same", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId);
+    await acquire(store, key, requestId);
     await close(store, key, requestId, LONG_MS);
     assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { released: true });
     assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not extend the cooldown");
@@ -198,18 +198,18 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const [key, requestId, next] = [newKey(), newId(), newId()];
     assert.deepEqual(await close(store, key, requestId, LONG_MS), { released: false, holder: undefined });
-    await take(store, key, next);
+    await acquire(store, key, next);
     assert.deepEqual(await close(store, key, requestId, LONG_MS), { released: false, holder: next });
-    assert.equal(await look(store, key), next);
+    assert.equal(await peek(store, key), next);
     const closed = await store.releaseMany?.([{ key, requestId: next, cooldownMs: LONG_MS }], TIMEOUT_MS);
-    if (closed !== undefined) assert.equal(await look(store, key), closedAfter(next));
+    if (closed !== undefined) assert.equal(await peek(store, key), closedAfter(next));
   });
 
   test("a renewal after the release does not restore the hold", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId);
-    await drop(store, key, requestId);
+    await acquire(store, key, requestId);
+    await release(store, key, requestId);
     assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: false, holder: undefined });
     assert.ok(await isForgotten(store, key));
   });
@@ -218,9 +218,9 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const { store, elapse } = subject();
     const [held, free, expired] = [newKey(), newKey(), newKey()];
     const [requestId, waiting] = [newId(), newId()];
-    await take(store, held, requestId);
-    await place(store, held, waiting);
-    await take(store, expired, newId(), { lockTimeMs: SHORT_MS });
+    await acquire(store, held, requestId);
+    await enqueue(store, held, waiting);
+    await acquire(store, expired, newId(), { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
     for (let n = 0; n < 2; n += 1) {
       assert.deepEqual(await store.peek([free, held, expired], TIMEOUT_MS), [
@@ -230,7 +230,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
       ]);
     }
     assert.deepEqual(await store.peek([], TIMEOUT_MS), []);
-    assert.deepEqual(await drop(store, held, requestId), { released: true });
+    assert.deepEqual(await release(store, held, requestId), { released: true });
   });
 
   for (const value of [
@@ -254,24 +254,24 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
       const [key, requestId, waiting] = [newKey(), newId(), newId()];
       await put(key, value, LONG_MS);
       const holder = value;
-      const refused = await take(store, key, requestId);
+      const refused = await acquire(store, key, requestId);
       assert.ok(!refused.acquired);
       assert.equal(refused.holder, holder);
-      const fenced = await take(store, key, newId(), { fencing: true });
+      const fenced = await acquire(store, key, newId(), { fencing: true });
       assert.ok(!fenced.acquired);
       assert.equal(fenced.holder, holder);
       assert.deepEqual(await renew(store, key, requestId, 2 * LONG_MS), { renewed: false, holder });
-      assert.deepEqual(await drop(store, key, requestId), { released: false, holder });
+      assert.deepEqual(await release(store, key, requestId), { released: false, holder });
       assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS), {
         released: false,
         holder,
       });
-      const enqueued = await place(store, key, waiting);
+      const enqueued = await enqueue(store, key, waiting);
       assert.ok(!enqueued.acquired);
       assert.equal(enqueued.holder, holder);
       assert.ok((enqueued.freeInMs ?? 0) > 0 && (enqueued.freeInMs ?? 0) <= LONG_MS);
       await store.dequeue(key, waiting, TIMEOUT_MS);
-      assert.equal(await look(store, key), holder);
+      assert.equal(await peek(store, key), holder);
     });
   }
 
@@ -280,8 +280,8 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const holds = Array.from({ length: 1_000 }, () => ({ key: newKey(), requestId: newId() }));
     const other = newId();
     const busy = new Set(holds.filter((_, index) => index % 7 === 0));
-    await Promise.all([...busy].map(({ key }) => take(store, key, other)));
-    const taken = await Promise.all(holds.map(({ key, requestId }) => take(store, key, requestId)));
+    await Promise.all([...busy].map(({ key }) => acquire(store, key, other)));
+    const taken = await Promise.all(holds.map(({ key, requestId }) => acquire(store, key, requestId)));
     assert.ok(holds.every((hold, index) => taken[index]?.acquired === !busy.has(hold)));
     const renewed = await store.renew(
       holds.map(({ key, requestId }) => renewal(key, requestId)),
@@ -293,7 +293,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
         busy.has(hold) ? { renewed: false, holder: other } : { renewed: true },
       ),
     );
-    const dropped = await Promise.all(holds.map(({ key, requestId }) => drop(store, key, requestId)));
+    const dropped = await Promise.all(holds.map(({ key, requestId }) => release(store, key, requestId)));
     holds.forEach((hold, index) =>
       assert.deepEqual(
         dropped[index],
@@ -308,8 +308,8 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     if (acquireMany === undefined || releaseMany === undefined) return;
     const [free, held, twice] = [newKey(), newKey(), newKey()];
     const [holder, own] = [newId(), newId()];
-    await take(store, held, holder);
-    await take(store, twice, own);
+    await acquire(store, held, holder);
+    await acquire(store, twice, own);
     const ids = [newId(), newId(), own] as const;
     const requests = [
       request(free, ids[0], { lockTimeMs: LONG_MS }),

@@ -2,18 +2,18 @@ import assert from "node:assert/strict";
 import { CLAIM_TIME_MS, TICKET_TIME_MS } from "../port";
 import { reservedFor } from "../value";
 import {
-  drop,
+  release,
   isForgotten,
   listen,
   LONG_MS,
-  look,
+  peek,
   newId,
   newKey,
   placing,
   queued,
   renew,
   SHORT_MS,
-  take,
+  acquire,
   TAKEN,
   takenInTurn,
   timeLeft,
@@ -29,16 +29,16 @@ export function next(test: RegisterTest, subject: () => Subject): void {
   test("if nobody waits, the next caller acquires the key immediately, for its own lock time", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId, { lockTimeMs: CLAIM_TIME_MS });
+    await acquire(store, key, requestId, { lockTimeMs: CLAIM_TIME_MS });
     const request = placing(key, newId());
     assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: true,
       next: TAKEN,
     });
-    assert.equal(await look(store, key), request.requestId);
+    assert.equal(await peek(store, key), request.requestId);
     assert.ok((await timeLeft(store, key)) > CLAIM_TIME_MS);
     assert.deepEqual(await renew(store, key, request.requestId, LONG_MS), { renewed: true });
-    assert.deepEqual(await drop(store, key, request.requestId), { released: true });
+    assert.deepEqual(await release(store, key, request.requestId), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -46,26 +46,26 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const [key, requestId, other] = [newKey(), newId(), newId()];
     const listener = listen(store, other);
-    await take(store, key, requestId);
+    await acquire(store, key, requestId);
     await queued(store, key, other);
     const mine = placing(key, newId());
     const enqueued = { released: true, next: "enqueued" } as const;
     assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, mine, TIMEOUT_MS), enqueued);
-    assert.equal(await look(store, key), reservedFor(other));
-    await listener.heard;
+    assert.equal(await peek(store, key), reservedFor(other));
+    await listener.woken;
     const held = await takenInTurn(store, key, other);
     assert.deepEqual(
       await store.releaseAndEnqueue({ key, requestId: held }, placing(key, other), TIMEOUT_MS),
       enqueued,
     );
     await takenInTurn(store, key, mine.ticket);
-    listener.deafen();
+    listener.unsubscribe();
   });
 
   test("a next caller that is already in the queue keeps its position", async () => {
     const { store } = subject();
     const [key, requestId, mine, other] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, requestId);
+    await acquire(store, key, requestId);
     await queued(store, key, mine);
     await queued(store, key, other);
     const reply = await store.releaseAndEnqueue({ key, requestId }, placing(key, mine), TIMEOUT_MS);
@@ -75,7 +75,7 @@ export function next(test: RegisterTest, subject: () => Subject): void {
   test("dead waiters do not keep the key from the next caller", async () => {
     const { store, elapse } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId);
+    await acquire(store, key, requestId);
     await queued(store, key, newId());
     await elapse(TICKET_TIME_MS);
     const request = placing(key, newId());
@@ -83,47 +83,47 @@ export function next(test: RegisterTest, subject: () => Subject): void {
       released: true,
       next: TAKEN,
     });
-    await drop(store, key, request.requestId);
+    await release(store, key, request.requestId);
     assert.ok(await isForgotten(store, key));
   });
 
   test("if the hold has ended, nothing changes, and the next caller is not enqueued", async () => {
     const { store, elapse } = subject();
     const [key, late, holder] = [newKey(), newId(), newId()];
-    await take(store, key, late, { lockTimeMs: SHORT_MS });
+    await acquire(store, key, late, { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
     const held = { key, requestId: late };
     assert.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
       released: false,
       holder: undefined,
     });
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     assert.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
       released: false,
       holder,
     });
-    assert.deepEqual(await drop(store, key, holder), { released: true });
+    assert.deepEqual(await release(store, key, holder), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
   test("releaseAndEnqueue() that acquired the key and runs again reports its own requestId, and enqueues nobody", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId);
+    await acquire(store, key, requestId);
     const request = placing(key, newId());
     await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
     assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: false,
       holder: request.requestId,
     });
-    await drop(store, key, request.requestId);
+    await release(store, key, request.requestId);
     assert.ok(await isForgotten(store, key));
   });
 
   test("releaseAndEnqueue() that enqueued the next caller and runs again changes nothing", async () => {
     const { store } = subject();
     const [key, requestId, other] = [newKey(), newId(), newId()];
-    await take(store, key, requestId);
+    await acquire(store, key, requestId);
     await queued(store, key, other);
     const request = placing(key, newId());
     await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
@@ -137,8 +137,8 @@ export function next(test: RegisterTest, subject: () => Subject): void {
   test("releaseAndEnqueue() does nothing after a release() that overtook it", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    await take(store, key, requestId);
-    await drop(store, key, requestId);
+    await acquire(store, key, requestId);
+    await release(store, key, requestId);
     assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS), {
       released: false,
       holder: undefined,

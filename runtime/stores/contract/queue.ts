@@ -2,19 +2,19 @@ import assert from "node:assert/strict";
 import { CLAIM_TIME_MS, TICKET_TIME_MS } from "../port";
 import { reservedFor } from "../value";
 import {
-  drop,
+  release,
   freeIn,
   isForgotten,
   listen,
   LONG_MS,
-  look,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
   renew,
-  take,
+  acquire,
   TAKEN,
   takenInTurn,
   timeLeft,
@@ -28,10 +28,10 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
   test("enqueue() acquires a free key", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
-    assert.deepEqual(await place(store, key, newId(), {}, requestId), TAKEN);
-    assert.equal(await look(store, key), requestId, "with the requestId of that command");
+    assert.deepEqual(await enqueue(store, key, newId(), {}, requestId), TAKEN);
+    assert.equal(await peek(store, key), requestId, "with the requestId of that command");
     assert.ok((await timeLeft(store, key)) > CLAIM_TIME_MS, "for the whole lock time");
-    assert.deepEqual(await drop(store, key, requestId), { released: true });
+    assert.deepEqual(await release(store, key, requestId), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -39,49 +39,53 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const [key, holder] = [newKey(), newId()];
     const waiting = Array.from({ length: 5 }, newId);
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     for (const one of waiting) await queued(store, key, one);
     for (const one of waiting.toReversed()) await queued(store, key, one);
     let last = holder;
     for (const [index, next] of waiting.entries()) {
-      assert.deepEqual(await drop(store, key, last), { released: true });
-      assert.equal((await take(store, key, newId())).acquired, false, "a newcomer does not get in between");
+      assert.deepEqual(await release(store, key, last), { released: true });
+      assert.equal(
+        (await acquire(store, key, newId())).acquired,
+        false,
+        "a newcomer does not get in between",
+      );
       for (const later of waiting.slice(index + 1)) await queued(store, key, later);
       last = await takenInTurn(store, key, next);
     }
-    assert.deepEqual(await drop(store, key, last), { released: true });
+    assert.deepEqual(await release(store, key, last), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
   test("each waiter learns the value of the key, and only the first one learns when it becomes free", async () => {
     const { store } = subject();
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, holder);
-    const [one, two] = [await place(store, key, first), await place(store, key, second)];
+    await acquire(store, key, holder);
+    const [one, two] = [await enqueue(store, key, first), await enqueue(store, key, second)];
     assert.ok(!one.acquired && !two.acquired);
     assert.deepEqual([one.holder, two.holder], [holder, holder]);
     assert.ok((one.freeInMs ?? 0) > 0);
     assert.equal(two.freeInMs, undefined, "the first waiter acquires it before");
     await store.dequeue(key, first, TIMEOUT_MS);
-    assert.ok((freeIn(await place(store, key, second)) ?? 0) > 0);
+    assert.ok((freeIn(await enqueue(store, key, second)) ?? 0) > 0);
   });
 
   test("release() reserves the key for the first waiter, and wakes only that one", async () => {
     const { store } = subject();
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
     const [listener, otherListener] = [listen(store, first), listen(store, second)];
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await queued(store, key, first);
     await queued(store, key, second);
-    assert.equal(listener.hasHeard(), false);
-    assert.deepEqual(await drop(store, key, holder), { released: true });
-    assert.equal(await look(store, key), reservedFor(first));
-    await listener.heard;
+    assert.equal(listener.isWoken(), false);
+    assert.deepEqual(await release(store, key, holder), { released: true });
+    assert.equal(await peek(store, key), reservedFor(first));
+    await listener.woken;
     await queued(store, key, second);
     await takenInTurn(store, key, first);
-    assert.equal(otherListener.hasHeard(), false);
-    listener.deafen();
-    otherListener.deafen();
+    assert.equal(otherListener.isWoken(), false);
+    listener.unsubscribe();
+    otherListener.unsubscribe();
   });
 
   test("a listener that unsubscribed gets no wake-ups, and the others still do", async () => {
@@ -89,28 +93,28 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const [key, holder, waiting] = [newKey(), newId(), newId()];
     const first = listen(store, waiting);
     const second = listen(store, waiting);
-    first.deafen();
+    first.unsubscribe();
     const third = listen(store, waiting);
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await queued(store, key, waiting);
-    await drop(store, key, holder);
-    await Promise.all([second.heard, third.heard]);
-    assert.equal(first.hasHeard(), false);
-    second.deafen();
-    third.deafen();
+    await release(store, key, holder);
+    await Promise.all([second.woken, third.woken]);
+    assert.equal(first.isWoken(), false);
+    second.unsubscribe();
+    third.unsubscribe();
   });
 
   test("a reservation is no hold: nobody renews or releases it, and only its ticket acquires the key", async () => {
     const { store } = subject();
     const [key, holder, waiting] = [newKey(), newId(), newId()];
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await queued(store, key, waiting);
-    await drop(store, key, holder);
+    await release(store, key, holder);
     const reserved = reservedFor(waiting);
     for (const requestId of [waiting, holder, newId()]) {
       assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: false, holder: reserved });
-      assert.deepEqual(await drop(store, key, requestId), { released: false, holder: reserved });
-      const refused = await take(store, key, requestId);
+      assert.deepEqual(await release(store, key, requestId), { released: false, holder: reserved });
+      const refused = await acquire(store, key, requestId);
       assert.ok(!refused.acquired);
       assert.equal(refused.holder, reserved);
     }
@@ -121,23 +125,23 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
   test("a reservation lasts a short time, and the waiter that uses it gets the whole lock time", async () => {
     const { store } = subject();
     const [key, holder, waiting, other] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await queued(store, key, waiting);
-    await drop(store, key, holder);
-    const reservedForMs = freeIn(await place(store, key, other)) ?? 0;
+    await release(store, key, holder);
+    const reservedForMs = freeIn(await enqueue(store, key, other)) ?? 0;
     assert.ok(reservedForMs > 0 && reservedForMs <= CLAIM_TIME_MS, String(reservedForMs));
     await takenInTurn(store, key, waiting);
-    const heldForMs = freeIn(await place(store, key, other)) ?? 0;
+    const heldForMs = freeIn(await enqueue(store, key, other)) ?? 0;
     assert.ok(heldForMs > CLAIM_TIME_MS && heldForMs <= LONG_MS, String(heldForMs));
   });
 
   test("a reservation that its waiter does not use in time goes to the next waiter", async () => {
     const { store, elapse } = subject();
     const [key, holder, silent, next] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await queued(store, key, silent);
     await queued(store, key, next);
-    await drop(store, key, holder);
+    await release(store, key, holder);
     await queued(store, key, next);
     await elapse(CLAIM_TIME_MS);
     await takenInTurn(store, key, next);
@@ -148,59 +152,59 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const { store, elapse } = subject();
     const [key, first, second] = [newKey(), newId(), newId()];
     const listener = listen(store, first);
-    await take(store, key, newId(), { lockTimeMs: CLAIM_TIME_MS });
+    await acquire(store, key, newId(), { lockTimeMs: CLAIM_TIME_MS });
     await queued(store, key, first);
     await queued(store, key, second);
     await elapse(CLAIM_TIME_MS);
-    const reply = await place(store, key, second);
+    const reply = await enqueue(store, key, second);
     assert.ok(!reply.acquired);
     assert.equal(reply.holder, reservedFor(first));
-    await listener.heard;
+    await listener.woken;
     await takenInTurn(store, key, first);
-    listener.deafen();
+    listener.unsubscribe();
   });
 
   test("a waiter that does not ask again in time loses its position, and the others keep theirs", async () => {
     const { store, elapse } = subject();
     const [key, holder, silent, alive, third] = [newKey(), newId(), newId(), newId(), newId()];
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     for (const one of [silent, alive, third]) await queued(store, key, one);
     for (let n = 0; n < 6; n += 1) {
       await elapse(TICKET_TIME_MS / 6);
       for (const one of [third, alive]) await queued(store, key, one);
     }
     await queued(store, key, silent); // It is in the queue again, behind the others.
-    await drop(store, key, holder);
+    await release(store, key, holder);
     await queued(store, key, silent);
     let last = holder;
     for (const one of [alive, third, silent]) {
-      await drop(store, key, last);
+      await release(store, key, last);
       last = await takenInTurn(store, key, one);
     }
-    await drop(store, key, last);
+    await release(store, key, last);
     assert.ok(await isForgotten(store, key));
   });
 
   test("dead waiters leave nothing behind", async () => {
     const { store, elapse } = subject();
     const [key, holder] = [newKey(), newId()];
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     for (let n = 0; n < 5; n += 1) await queued(store, key, newId());
     await elapse(TICKET_TIME_MS);
-    assert.deepEqual(await drop(store, key, holder), { released: true });
+    assert.deepEqual(await release(store, key, holder), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
   test("dequeue() removes the waiter, and the others keep their positions", async () => {
     const { store } = subject();
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await queued(store, key, first);
     await queued(store, key, second);
     for (let n = 0; n < 2; n += 1) await store.dequeue(key, first, TIMEOUT_MS);
-    await drop(store, key, holder);
+    await release(store, key, holder);
     const last = await takenInTurn(store, key, second);
-    await drop(store, key, last);
+    await release(store, key, last);
     assert.ok(await isForgotten(store, key));
   });
 
@@ -208,32 +212,32 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
     const listener = listen(store, second);
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await queued(store, key, first);
     await queued(store, key, second);
-    await drop(store, key, holder);
+    await release(store, key, holder);
     for (let n = 0; n < 2; n += 1) await store.dequeue(key, first, TIMEOUT_MS);
-    await listener.heard;
-    assert.equal(await look(store, key), reservedFor(second));
+    await listener.woken;
+    assert.equal(await peek(store, key), reservedFor(second));
     await store.dequeue(key, second, TIMEOUT_MS);
     assert.ok(await isForgotten(store, key));
-    listener.deafen();
+    listener.unsubscribe();
   });
 
   test("dequeue() changes no hold, not even one that the waiter acquired", async () => {
     const { store } = subject();
     const [key, holder, waiting] = [newKey(), newId(), newId()];
     await store.dequeue(key, waiting, TIMEOUT_MS);
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await store.dequeue(key, waiting, TIMEOUT_MS);
     await store.dequeue(key, holder, TIMEOUT_MS);
-    assert.equal(await look(store, key), holder);
+    assert.equal(await peek(store, key), holder);
     await queued(store, key, waiting);
-    await drop(store, key, holder);
+    await release(store, key, holder);
     const requestId = await takenInTurn(store, key, waiting);
     await store.dequeue(key, waiting, TIMEOUT_MS);
-    assert.equal(await look(store, key), requestId);
-    assert.deepEqual(await drop(store, key, requestId), { released: true });
+    assert.equal(await peek(store, key), requestId);
+    assert.deepEqual(await release(store, key, requestId), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
@@ -242,51 +246,51 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
   test("enqueue() that acquired the key and runs again reports its own requestId, and joins no queue", async () => {
     const { store } = subject();
     const [key, waiting, requestId] = [newKey(), newId(), newId()];
-    assert.deepEqual(await place(store, key, waiting, {}, requestId), TAKEN);
-    const again = await place(store, key, waiting, { lockTimeMs: 2 * LONG_MS }, requestId);
+    assert.deepEqual(await enqueue(store, key, waiting, {}, requestId), TAKEN);
+    const again = await enqueue(store, key, waiting, { lockTimeMs: 2 * LONG_MS }, requestId);
     assert.ok(!again.acquired);
     assert.equal(again.holder, requestId);
     assert.ok((await timeLeft(store, key)) <= LONG_MS);
-    await drop(store, key, requestId);
+    await release(store, key, requestId);
     assert.ok(await isForgotten(store, key));
   });
 
   test("enqueue() that used its reservation and runs again reports its own requestId", async () => {
     const { store } = subject();
     const [key, holder, waiting, requestId] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await queued(store, key, waiting);
-    await drop(store, key, holder);
-    assert.deepEqual(await place(store, key, waiting, {}, requestId), TAKEN);
-    const again = await place(store, key, waiting, {}, requestId);
+    await release(store, key, holder);
+    assert.deepEqual(await enqueue(store, key, waiting, {}, requestId), TAKEN);
+    const again = await enqueue(store, key, waiting, {}, requestId);
     assert.ok(!again.acquired);
     assert.equal(again.holder, requestId);
-    await drop(store, key, requestId);
+    await release(store, key, requestId);
     assert.ok(await isForgotten(store, key));
   });
 
   test("enqueue() that runs again after its hold ended leaves at most a ticket, which expires", async () => {
     const { store, elapse } = subject();
     const [key, waiting, requestId, holder] = [newKey(), newId(), newId(), newId()];
-    await place(store, key, waiting, {}, requestId);
-    await drop(store, key, requestId);
-    await take(store, key, holder);
-    const late = await place(store, key, waiting, {}, requestId);
+    await enqueue(store, key, waiting, {}, requestId);
+    await release(store, key, requestId);
+    await acquire(store, key, holder);
+    const late = await enqueue(store, key, waiting, {}, requestId);
     assert.ok(!late.acquired);
     assert.equal(late.holder, holder);
     await elapse(TICKET_TIME_MS);
-    await drop(store, key, holder);
+    await release(store, key, holder);
     assert.ok(await isForgotten(store, key));
   });
 
   test("dequeue() that overtakes its enqueue() costs the others at most the claim time", async () => {
     const { store, elapse } = subject();
     const [key, holder, gone, waiting] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await store.dequeue(key, gone, TIMEOUT_MS);
     await queued(store, key, gone);
     await queued(store, key, waiting);
-    await drop(store, key, holder);
+    await release(store, key, holder);
     await queued(store, key, waiting);
     await elapse(CLAIM_TIME_MS);
     await takenInTurn(store, key, waiting);
@@ -295,11 +299,11 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
   test("dequeue() that overtook its enqueue() removes the ticket when it is sent again", async () => {
     const { store } = subject();
     const [key, holder, gone] = [newKey(), newId(), newId()];
-    await take(store, key, holder);
+    await acquire(store, key, holder);
     await store.dequeue(key, gone, TIMEOUT_MS);
     await queued(store, key, gone);
     await store.dequeue(key, gone, TIMEOUT_MS);
-    await drop(store, key, holder);
+    await release(store, key, holder);
     assert.ok(await isForgotten(store, key));
   });
 
@@ -309,10 +313,10 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     if (enqueueMany === undefined) return;
     const [free, held, reserved, twice] = [newKey(), newKey(), newKey(), newKey()];
     const [holder, own, first, second] = [newId(), newId(), newId(), newId()];
-    for (const key of [held, reserved]) await take(store, key, holder);
-    await take(store, twice, own);
+    for (const key of [held, reserved]) await acquire(store, key, holder);
+    await acquire(store, twice, own);
     for (const key of [held, reserved]) await queued(store, key, first);
-    await drop(store, reserved, holder);
+    await release(store, reserved, holder);
     const ids = [newId(), newId(), newId(), own] as const;
     const replies = await enqueueMany(
       [
@@ -330,10 +334,10 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
       { acquired: false, holder: own, freeInMs: undefined },
     ]);
     for (const [index, key] of [free, held, reserved, twice].entries()) {
-      assert.equal(await look(store, key), key === held ? holder : ids[index]);
+      assert.equal(await peek(store, key), key === held ? holder : ids[index]);
     }
-    await drop(store, held, holder);
-    await drop(store, held, await takenInTurn(store, held, first));
+    await release(store, held, holder);
+    await release(store, held, await takenInTurn(store, held, first));
     await takenInTurn(store, held, second);
   });
 }

@@ -3,18 +3,18 @@ import type { ReleaseRequest, Store } from "../port";
 import { isHeldBy, isRevokedFrom } from "../value";
 import {
   close,
-  drop,
+  release,
   isHolding,
   isForgotten,
   LONG_MS,
-  look,
+  peek,
   newId,
   newKey,
   placing,
   queued,
   renew,
   SHORT_MS,
-  take,
+  acquire,
   TAKEN,
   takenInTurn,
   TIMEOUT_MS,
@@ -30,24 +30,24 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
     "a revoked hold cannot be renewed, and keeps the key until its holder releases it",
     async (own, revoke) => {
       const [key, id, waiting] = [newKey(), newId(), newId()];
-      await take(own, key, id);
+      await acquire(own, key, id);
       assert.equal(await revoke({ key, requestId: id }), true);
-      assert.ok(isRevokedFrom(id, String(await look(own, key))), "the value of the key");
+      assert.ok(isRevokedFrom(id, String(await peek(own, key))), "the value of the key");
       assert.deepEqual(await renew(own, key, id, LONG_MS), {
         renewed: false,
-        holder: await look(own, key),
+        holder: await peek(own, key),
       });
-      assert.equal((await take(own, key, newId())).acquired, false);
+      assert.equal((await acquire(own, key, newId())).acquired, false);
       await queued(own, key, waiting);
-      assert.deepEqual(await drop(own, key, id), { released: true });
-      await drop(own, key, await takenInTurn(own, key, waiting));
+      assert.deepEqual(await release(own, key, id), { released: true });
+      await release(own, key, await takenInTurn(own, key, waiting));
       assert.ok(await isForgotten(own, key));
     },
   );
 
   testOf("a revoked hold expires at its deadline", async (own, revoke, elapse) => {
     const [key, id] = [newKey(), newId()];
-    await take(own, key, id, { lockTimeMs: SHORT_MS });
+    await acquire(own, key, id, { lockTimeMs: SHORT_MS });
     await revoke({ key, requestId: id });
     await elapse(SHORT_MS);
     assert.ok(await isForgotten(own, key));
@@ -55,10 +55,10 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
 
   testOf("revoke() that runs twice revokes once, and the second reply is the same", async (own, revoke) => {
     const [key, id] = [newKey(), newId()];
-    await take(own, key, id);
+    await acquire(own, key, id);
     const twice = [1, 2].map(() => revoke({ key, requestId: id }));
     assert.deepEqual(await Promise.all(twice), [true, true]);
-    await drop(own, key, id);
+    await release(own, key, id);
     assert.equal(await revoke({ key, requestId: id }), false);
     assert.ok(await isForgotten(own, key));
   });
@@ -68,44 +68,44 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
     async (own, revoke) => {
       const [key, holder] = [newKey(), newId()];
       assert.equal(await revoke({ key, requestId: newId() }), false);
-      await take(own, key, holder);
+      await acquire(own, key, holder);
       assert.equal(await revoke({ key, requestId: newId() }), false);
-      assert.equal(await look(own, key), holder);
+      assert.equal(await peek(own, key), holder);
       assert.deepEqual(await renew(own, key, holder, LONG_MS), { renewed: true });
     },
   );
 
   testOf("acquire() that runs again after the revocation does not restore the hold", async (own, revoke) => {
     const [key, id] = [newKey(), newId()];
-    await take(own, key, id);
+    await acquire(own, key, id);
     await revoke({ key, requestId: id });
-    const again = await take(own, key, id);
+    const again = await acquire(own, key, id);
     assert.ok(!again.acquired && !isHeldBy(id, again.holder));
-    await drop(own, key, id);
+    await release(own, key, id);
     assert.ok(await isForgotten(own, key));
   });
 
   testOf("a revoked hold is handed off or closed like any other", async (own, revoke) => {
     const [key, id, closed] = [newKey(), newId(), newKey()];
-    await take(own, key, id);
+    await acquire(own, key, id);
     await revoke({ key, requestId: id });
     const next = placing(key, newId());
     assert.deepEqual(await own.releaseAndEnqueue({ key, requestId: id }, next, TIMEOUT_MS), {
       released: true,
       next: TAKEN,
     });
-    assert.equal(await look(own, key), next.requestId);
-    await take(own, closed, id);
+    assert.equal(await peek(own, key), next.requestId);
+    await acquire(own, closed, id);
     await revoke({ key: closed, requestId: id });
     assert.deepEqual(await close(own, closed, id, LONG_MS), { released: true });
-    assert.match(String(await look(own, closed)), /^closed:/);
+    assert.match(String(await peek(own, closed)), /^closed:/);
   });
 
   testOf("releaseMany(), if the store has it, also ends revoked holds", async (own, revoke) => {
     if (own.releaseMany === undefined) return;
     const ids = [newId(), newId(), newId()];
     const holds = ids.map((requestId) => ({ key: newKey(), requestId }));
-    for (const { key, requestId } of holds) await take(own, key, requestId);
+    for (const { key, requestId } of holds) await acquire(own, key, requestId);
     const [first, second] = holds;
     assert.ok(first !== undefined && second !== undefined);
     await queued(own, second.key, newId());
@@ -116,7 +116,7 @@ export function revoking(test: RegisterTest, subject: () => Subject): void {
       holds.map(() => ({ released: true })),
     );
     assert.ok(await isForgotten(own, first.key));
-    assert.match(String(await look(own, second.key)), /^reserved:/);
+    assert.match(String(await peek(own, second.key)), /^reserved:/);
   });
 
   function testOf(
@@ -138,8 +138,8 @@ export function revokingShares(test: RegisterTest, subject: () => Subject): void
     const revoke = revokeOf(store);
     if (revoke === undefined) return;
     const [key, one, other, third] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, one, TWO);
-    await take(store, key, other, TWO);
+    await acquire(store, key, one, TWO);
+    await acquire(store, key, other, TWO);
     for (const _ of ["once", "twice"]) {
       assert.equal(await revoke({ key, requestId: one }), true);
     }
@@ -147,12 +147,12 @@ export function revokingShares(test: RegisterTest, subject: () => Subject): void
     const renewed = await renew(store, key, one, LONG_MS);
     assert.ok(renewed !== undefined && "holder" in renewed && isRevokedFrom(one, renewed.holder));
     assert.deepEqual(await renew(store, key, other, LONG_MS), { renewed: true });
-    for (const id of [third, one]) assert.equal((await take(store, key, id, TWO)).acquired, false);
-    assert.deepEqual(await drop(store, key, one), { released: true });
-    assert.deepEqual(await take(store, key, third, TWO), TAKEN);
+    for (const id of [third, one]) assert.equal((await acquire(store, key, id, TWO)).acquired, false);
+    assert.deepEqual(await release(store, key, one), { released: true });
+    assert.deepEqual(await acquire(store, key, third, TWO), TAKEN);
     assert.equal(await revoke({ key, requestId: one }), false);
-    await drop(store, key, other);
-    await drop(store, key, third);
+    await release(store, key, other);
+    await release(store, key, third);
     assert.ok(await isForgotten(store, key));
   });
 }

@@ -2,23 +2,23 @@ import assert from "node:assert/strict";
 import type { AcquireReply } from "../port";
 import { isShared, reservedFor } from "../value";
 import {
-  drop,
+  release,
   freeIn,
   isForgotten,
   isHolding,
   listen,
   LONG_MS,
-  look,
+  peek,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
   renew,
   renewal,
   request,
   SHORT_MS,
-  take,
+  acquire,
   TAKEN,
   takenInTurn,
   timeLeft,
@@ -42,58 +42,58 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
   test("several readers hold a key together, and each releases only its own hold", async () => {
     const { store } = subject();
     const [key, one, other, third] = [newKey(), newId(), newId(), newId()];
-    for (const id of [one, other, third]) assert.deepEqual(await take(store, key, id, READS), TAKEN);
+    for (const id of [one, other, third]) assert.deepEqual(await acquire(store, key, id, READS), TAKEN);
     for (const id of [one, other, third]) assert.ok(await isHolding(store, key, id));
-    assert.deepEqual(await drop(store, key, other), { released: true });
+    assert.deepEqual(await release(store, key, other), { released: true });
     assert.equal(await isHolding(store, key, other), false);
-    assert.equal((await drop(store, key, other)).released, false, "release() that runs twice");
+    assert.equal((await release(store, key, other)).released, false, "release() that runs twice");
     assert.deepEqual(await renew(store, key, one, LONG_MS), { renewed: true });
-    assert.deepEqual(await drop(store, key, one), { released: true });
-    assert.deepEqual(await drop(store, key, third), { released: true });
+    assert.deepEqual(await release(store, key, one), { released: true });
+    assert.deepEqual(await release(store, key, third), { released: true });
     assert.ok(await isForgotten(store, key));
   });
 
   test("an exclusive hold excludes shared holds, and shared holds exclude an exclusive one", async () => {
     const { store } = subject();
     const [key, writer, reader] = [newKey(), newId(), newId()];
-    await take(store, key, writer);
-    assert.deepEqual(await take(store, key, reader, READS), {
+    await acquire(store, key, writer);
+    assert.deepEqual(await acquire(store, key, reader, READS), {
       acquired: false,
       holder: writer,
       freeInMs: undefined,
     });
-    await drop(store, key, writer);
-    assert.deepEqual(await take(store, key, reader, READS), TAKEN);
-    const refused = await take(store, key, newId());
+    await release(store, key, writer);
+    assert.deepEqual(await acquire(store, key, reader, READS), TAKEN);
+    const refused = await acquire(store, key, newId());
     assert.ok(!refused.acquired && isShared(refused.holder ?? ""), "the reply says that the key is shared");
-    assert.equal((await take(store, key, newId(), { permits: 1 })).acquired, false);
+    assert.equal((await acquire(store, key, newId(), { permits: 1 })).acquired, false);
     assert.equal(((await renew(store, key, newId(), LONG_MS)) as { renewed?: boolean }).renewed, false);
   });
 
   test("permits limit the number of holders, and the smallest number of permits applies", async () => {
     const { store } = subject();
     const [key, other, ids] = [newKey(), newKey(), [newId(), newId(), newId()] as const];
-    assert.ok((await take(store, key, ids[0], THREE)).acquired);
-    assert.ok((await take(store, key, ids[1], TWO)).acquired);
-    assert.ok(!(await take(store, key, ids[2], THREE)).acquired, "a holder allows two");
-    await drop(store, key, ids[1]);
-    assert.ok((await take(store, key, ids[2], THREE)).acquired);
-    await take(store, other, newId(), THREE);
-    await take(store, other, newId(), THREE);
-    assert.ok(!(await take(store, other, newId(), TWO)).acquired, "the caller allows two");
-    assert.ok((await take(store, other, newId(), THREE)).acquired);
+    assert.ok((await acquire(store, key, ids[0], THREE)).acquired);
+    assert.ok((await acquire(store, key, ids[1], TWO)).acquired);
+    assert.ok(!(await acquire(store, key, ids[2], THREE)).acquired, "a holder allows two");
+    await release(store, key, ids[1]);
+    assert.ok((await acquire(store, key, ids[2], THREE)).acquired);
+    await acquire(store, other, newId(), THREE);
+    await acquire(store, other, newId(), THREE);
+    assert.ok(!(await acquire(store, other, newId(), TWO)).acquired, "the caller allows two");
+    assert.ok((await acquire(store, other, newId(), THREE)).acquired);
   });
 
   test("a request for several permits gets as many as there are, at least one, in one hold", async () => {
     const { store } = subject();
     const [key, one, other] = [newKey(), newId(), newId()];
     const five = (count: number): object => ({ permits: 5, count });
-    assert.deepEqual(await take(store, key, one, five(3)), { acquired: true, count: 3 });
-    assert.deepEqual(await take(store, key, other, five(3)), { acquired: true, count: 2 });
-    assert.equal((await take(store, key, newId(), five(1))).acquired, false);
-    assert.deepEqual(await drop(store, key, one), { released: true });
-    assert.deepEqual(await take(store, key, newId(), five(5)), { acquired: true, count: 3 });
-    await drop(store, key, other);
+    assert.deepEqual(await acquire(store, key, one, five(3)), { acquired: true, count: 3 });
+    assert.deepEqual(await acquire(store, key, other, five(3)), { acquired: true, count: 2 });
+    assert.equal((await acquire(store, key, newId(), five(1))).acquired, false);
+    assert.deepEqual(await release(store, key, one), { released: true });
+    assert.deepEqual(await acquire(store, key, newId(), five(5)), { acquired: true, count: 3 });
+    await release(store, key, other);
   });
 
   test("a renewal releases the permits that it does not keep, even if it is late or runs twice, and wakes the next waiter", async () => {
@@ -101,18 +101,18 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const [key, one, waiting] = [newKey(), newId(), newId()];
     const keeping = async (count: number): Promise<unknown> =>
       (await store.renew([{ ...renewal(key, one), permits: 3, count }], TIMEOUT_MS))[0];
-    await take(store, key, one, { permits: 3, count: 3 });
-    assert.ok(!(await place(store, key, waiting, { permits: 3, count: 2 })).acquired);
+    await acquire(store, key, one, { permits: 3, count: 3 });
+    assert.ok(!(await enqueue(store, key, waiting, { permits: 3, count: 2 })).acquired);
     const listener = listen(store, waiting);
     for (const count of [1, 1, 2])
       assert.deepEqual(await keeping(count), { renewed: true, somebodyWaits: true });
-    await listener.heard;
-    listener.deafen();
-    const reply = await place(store, key, waiting, { permits: 3, count: 3 });
+    await listener.woken;
+    listener.unsubscribe();
+    const reply = await enqueue(store, key, waiting, { permits: 3, count: 3 });
     assert.deepEqual(reply, { acquired: true, count: 2 });
     assert.deepEqual(await keeping(3), { renewed: true });
     assert.equal(
-      (await take(store, key, newId(), THREE)).acquired,
+      (await acquire(store, key, newId(), THREE)).acquired,
       false,
       "the released permits are not restored",
     );
@@ -121,45 +121,45 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
   test("readers share a key only with readers, and callers with permits only with callers with permits", async () => {
     const { store } = subject();
     const [key, reader, few] = [newKey(), newId(), newId()];
-    await take(store, key, reader, READS);
-    assert.equal((await take(store, key, newId(), THREE)).acquired, false);
-    await drop(store, key, reader);
-    await take(store, key, few, THREE);
-    assert.equal((await take(store, key, newId(), READS)).acquired, false);
-    await drop(store, key, few);
+    await acquire(store, key, reader, READS);
+    assert.equal((await acquire(store, key, newId(), THREE)).acquired, false);
+    await release(store, key, reader);
+    await acquire(store, key, few, THREE);
+    assert.equal((await acquire(store, key, newId(), READS)).acquired, false);
+    await release(store, key, few);
     assert.ok(await isForgotten(store, key));
   });
 
   test("a reply about a shared key says whether somebody waits, and whether the waiter is the last in the queue", async () => {
     const { store } = subject();
     const [key, reader, writer, later] = [newKey(), newId(), newId(), newId()];
-    assert.deepEqual(await take(store, key, reader, READS), TAKEN);
+    assert.deepEqual(await acquire(store, key, reader, READS), TAKEN);
     const renewed = async (): Promise<unknown> =>
       (await store.renew([{ ...renewal(key, reader), ...READS }], TIMEOUT_MS))[0];
     assert.deepEqual(await renewed(), { renewed: true });
     await queued(store, key, writer);
     assert.deepEqual(await renewed(), { renewed: true, somebodyWaits: true });
     const isLast = async (): Promise<unknown> => {
-      const reply = await place(store, key, later, READS);
+      const reply = await enqueue(store, key, later, READS);
       return !reply.acquired && reply.isLast;
     };
     assert.equal(await isLast(), true);
     await queued(store, key, newId());
     assert.equal(await isLast(), undefined);
     await store.dequeue(key, writer, TIMEOUT_MS);
-    const joined = await place(store, key, later, READS);
+    const joined = await enqueue(store, key, later, READS);
     assert.ok(joined.acquired && joined.somebodyWaits === true);
   });
 
   test("replies about a shared key do not grow with the number of holders", async () => {
     const { store } = subject();
     const [key, other] = [newKey(), newKey()];
-    await take(store, key, newId(), READS);
-    for (let count = 0; count < 50; count += 1) await take(store, other, newId(), READS);
+    await acquire(store, key, newId(), READS);
+    for (let count = 0; count < 50; count += 1) await acquire(store, other, newId(), READS);
     const repliesFor = async (of: string): Promise<unknown[]> => [
-      await look(store, of),
-      await take(store, of, newId()),
-      await drop(store, of, newId()),
+      await peek(store, of),
+      await acquire(store, of, newId()),
+      await release(store, of, newId()),
       await renew(store, of, newId(), 1),
     ];
     assert.deepEqual(await repliesFor(key), await repliesFor(other));
@@ -177,11 +177,11 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     });
     const matching = (): string[] =>
       warnings.filter((message) => message.includes(`permits=${fewer} and permits=${2 * fewer}`));
-    await take(store, key, newId(), asFew);
-    await take(store, key, newId(), asFew);
+    await acquire(store, key, newId(), asFew);
+    await acquire(store, key, newId(), asFew);
     assert.equal(matching().length, 0);
-    await take(store, key, newId(), asMore);
-    await take(store, key, newId(), asMore);
+    await acquire(store, key, newId(), asMore);
+    await acquire(store, key, newId(), asMore);
     unsubscribe();
     assert.equal(matching().length, 1);
   });
@@ -189,24 +189,24 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
   test("each shared hold expires by itself, and the key becomes free with the last one", async () => {
     const { store, elapse } = subject();
     const [key, short, long, later] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, short, { ...TWO, lockTimeMs: SHORT_MS });
-    await take(store, key, long, { ...TWO, lockTimeMs: LONG_MS });
+    await acquire(store, key, short, { ...TWO, lockTimeMs: SHORT_MS });
+    await acquire(store, key, long, { ...TWO, lockTimeMs: LONG_MS });
     await elapse(SHORT_MS);
     assert.equal(await isHolding(store, key, short), false);
-    assert.equal((await drop(store, key, short)).released, false);
+    assert.equal((await release(store, key, short)).released, false);
     assert.equal(((await renew(store, key, short, LONG_MS)) as { renewed?: boolean }).renewed, false);
-    assert.deepEqual(await take(store, key, later, { ...TWO, lockTimeMs: SHORT_MS }), TAKEN);
-    await drop(store, key, long);
+    assert.deepEqual(await acquire(store, key, later, { ...TWO, lockTimeMs: SHORT_MS }), TAKEN);
+    await release(store, key, long);
     await elapse(SHORT_MS);
-    assert.equal(await look(store, key), undefined);
-    assert.deepEqual(await take(store, key, newId()), TAKEN);
+    assert.equal(await peek(store, key), undefined);
+    assert.deepEqual(await acquire(store, key, newId()), TAKEN);
   });
 
   test("a renewal of a shared hold extends only that hold, and shortens none", async () => {
     const { store, elapse } = subject();
     const [key, one, other] = [newKey(), newId(), newId()];
-    await take(store, key, one, { ...READS, lockTimeMs: LONG_MS / 2 });
-    await take(store, key, other, { ...READS, lockTimeMs: SHORT_MS });
+    await acquire(store, key, one, { ...READS, lockTimeMs: LONG_MS / 2 });
+    await acquire(store, key, other, { ...READS, lockTimeMs: SHORT_MS });
     assert.deepEqual(await renew(store, key, one, LONG_MS), { renewed: true });
     assert.deepEqual(await renew(store, key, one, SHORT_MS), { renewed: true });
     assert.ok((await timeLeft(store, key)) > LONG_MS / 2);
@@ -217,56 +217,56 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
   test("a request for a shared key that runs twice acquires once, and the second reply names its own requestId", async () => {
     const { store } = subject();
     const [key, one, atPlace] = [newKey(), newId(), newId()];
-    await take(store, key, one, TWO);
-    for (const again of [await take(store, key, one, TWO), await place(store, key, atPlace, TWO, one)]) {
+    await acquire(store, key, one, TWO);
+    for (const again of [await acquire(store, key, one, TWO), await enqueue(store, key, atPlace, TWO, one)]) {
       assert.ok(!again.acquired && again.holder === one);
     }
-    assert.ok((await take(store, key, newId(), TWO)).acquired, "there is room for another");
+    assert.ok((await acquire(store, key, newId(), TWO)).acquired, "there is room for another");
   });
 
   test("as many of the concurrent callers acquire the key as it has permits", async () => {
     const { store } = subject();
     const key = newKey();
-    const replies = await Promise.all(Array.from({ length: 20 }, () => take(store, key, newId(), THREE)));
+    const replies = await Promise.all(Array.from({ length: 20 }, () => acquire(store, key, newId(), THREE)));
     assert.equal(replies.filter((reply) => reply.acquired).length, 3);
   });
 
   test("later readers do not overtake a waiting writer", async () => {
     const { store } = subject();
     const [key, reader, writer, later] = [newKey(), newId(), newId(), newId()];
-    await take(store, key, reader, READS);
+    await acquire(store, key, reader, READS);
     await queued(store, key, writer);
-    assert.ok(!(await take(store, key, newId(), READS)).acquired, "a newcomer");
-    assert.ok(!(await place(store, key, later, READS)).acquired, "a waiter");
+    assert.ok(!(await acquire(store, key, newId(), READS)).acquired, "a newcomer");
+    assert.ok(!(await enqueue(store, key, later, READS)).acquired, "a waiter");
     const listener = listen(store, writer);
-    await drop(store, key, reader);
-    assert.equal(await look(store, key), reservedFor(writer));
-    await listener.heard;
-    listener.deafen();
+    await release(store, key, reader);
+    assert.equal(await peek(store, key), reservedFor(writer));
+    await listener.woken;
+    listener.unsubscribe();
     const held = await takenInTurn(store, key, writer);
-    assert.ok(!(await place(store, key, later, READS)).acquired);
-    await drop(store, key, held);
+    assert.ok(!(await enqueue(store, key, later, READS)).acquired);
+    await release(store, key, held);
     await takenInTurn(store, key, later, READS);
   });
 
   test("a reader overtakes waiting readers, but no waiting writer", async () => {
     const { store } = subject();
     const [key, held, writer, reader, first, later] = [newKey(), newId(), newId(), newId(), newId(), newId()];
-    await take(store, key, held, READS);
+    await acquire(store, key, held, READS);
     await queued(store, key, writer);
-    assert.ok(!(await place(store, key, reader, READS)).acquired);
-    assert.ok(!(await take(store, key, first, READS)).acquired);
+    assert.ok(!(await enqueue(store, key, reader, READS)).acquired);
+    assert.ok(!(await acquire(store, key, first, READS)).acquired);
     const readerRenewal = { ...renewal(key, held), permits: Infinity };
     assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [
       { renewed: true, somebodyWaits: true },
     ]);
     await store.dequeue(key, writer, TIMEOUT_MS);
     assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [{ renewed: true }]);
-    assert.deepEqual(await take(store, key, first, READS), TAKEN);
-    assert.deepEqual(await place(store, key, later, READS), TAKEN);
+    assert.deepEqual(await acquire(store, key, first, READS), TAKEN);
+    assert.deepEqual(await enqueue(store, key, later, READS), TAKEN);
     // The reader that was overtaken still waits, and acquires the key when it asks.
-    assert.deepEqual(await place(store, key, reader, READS), TAKEN);
-    assert.ok(!(await take(store, key, newId(), { permits: 2 })).acquired);
+    assert.deepEqual(await enqueue(store, key, reader, READS), TAKEN);
+    assert.ok(!(await acquire(store, key, newId(), { permits: 2 })).acquired);
   });
 
   test("consecutive readers in the queue acquire the key together, each woken by the one before, up to the next writer", async () => {
@@ -274,56 +274,56 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const [key, writer, second] = [newKey(), newId(), newId()];
     const readers = [newId(), newId(), newId()];
     const behind = newId();
-    await take(store, key, writer);
-    for (const one of readers) assert.ok(!(await place(store, key, one, READS)).acquired);
+    await acquire(store, key, writer);
+    for (const one of readers) assert.ok(!(await enqueue(store, key, one, READS)).acquired);
     await queued(store, key, second);
-    assert.ok(!(await place(store, key, behind, READS)).acquired);
+    assert.ok(!(await enqueue(store, key, behind, READS)).acquired);
     const inside: string[] = [];
     const listeners = [...readers, second].map((one) => listen(store, one));
-    await drop(store, key, writer);
+    await release(store, key, writer);
     for (const [index, one] of readers.entries()) {
-      await listeners[index]?.heard;
+      await listeners[index]?.woken;
       inside.push(await takenInTurn(store, key, one, READS));
     }
-    assert.ok(!(await place(store, key, second)).acquired);
-    assert.ok(!(await place(store, key, behind, READS)).acquired, "behind a writer");
-    for (const id of inside) await drop(store, key, id);
-    await listeners[3]?.heard;
-    for (const listener of listeners) listener.deafen();
+    assert.ok(!(await enqueue(store, key, second)).acquired);
+    assert.ok(!(await enqueue(store, key, behind, READS)).acquired, "behind a writer");
+    for (const id of inside) await release(store, key, id);
+    await listeners[3]?.woken;
+    for (const listener of listeners) listener.unsubscribe();
     await takenInTurn(store, key, second);
   });
 
   test("the first waiter is woken if a shared hold is released, or if the waiter in front of it leaves the queue", async () => {
     const { store } = subject();
     const [key, one, other, first, second] = [newKey(), newId(), newId(), newId(), newId()];
-    await take(store, key, one, TWO);
-    await take(store, key, other, TWO);
-    assert.ok(!(await place(store, key, first, TWO)).acquired);
+    await acquire(store, key, one, TWO);
+    await acquire(store, key, other, TWO);
+    assert.ok(!(await enqueue(store, key, first, TWO)).acquired);
     const listener = listen(store, first);
-    await drop(store, key, one);
-    await listener.heard;
-    listener.deafen();
+    await release(store, key, one);
+    await listener.woken;
+    listener.unsubscribe();
     const inside = await takenInTurn(store, key, first, TWO);
     // A caller that shares the key waits behind a writer, even if there is room.
-    await drop(store, key, other);
+    await release(store, key, other);
     await queued(store, key, first);
-    assert.ok(!(await place(store, key, second, TWO)).acquired);
+    assert.ok(!(await enqueue(store, key, second, TWO)).acquired);
     const another = listen(store, second);
     await store.dequeue(key, first, TIMEOUT_MS);
-    await another.heard;
-    another.deafen();
+    await another.woken;
+    another.unsubscribe();
     await takenInTurn(store, key, second, TWO);
-    await drop(store, key, inside);
+    await release(store, key, inside);
   });
 
   test("a waiter for a shared key learns when there will be room", async () => {
     const { store } = subject();
     const [key, waiting] = [newKey(), newId()];
     for (const lockTimeMs of [3 * LONG_MS, LONG_MS, 2 * LONG_MS]) {
-      await take(store, key, newId(), { ...THREE, lockTimeMs });
+      await acquire(store, key, newId(), { ...THREE, lockTimeMs });
     }
     const room = async (permits: number): Promise<number> => {
-      const reply: AcquireReply = await place(store, key, waiting, { permits });
+      const reply: AcquireReply = await enqueue(store, key, waiting, { permits });
       return Math.round((freeIn(reply) ?? 0) / (LONG_MS / 100)) / 100;
     };
     // A caller with permits has room when the first hold ends. An exclusive caller or a reader has to wait for the last one.
@@ -335,9 +335,9 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     const { releaseMany } = store;
     if (releaseMany === undefined) return;
     const [key, alone, one, other, held] = [newKey(), newKey(), newId(), newId(), newId()];
-    await take(store, key, one, READS);
-    await take(store, key, other, READS);
-    await take(store, alone, held);
+    await acquire(store, key, one, READS);
+    await acquire(store, key, other, READS);
+    await acquire(store, alone, held);
     const releases = [one, newId(), other].map((requestId) => ({ key, requestId }));
     const [first, second, third, last] = await releaseMany(
       [...releases, { key: alone, requestId: held }],
@@ -368,7 +368,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     );
     const [refused] = await enqueueMany([placing(key, waiter, TWO)], TIMEOUT_MS);
     assert.ok(refused !== undefined && "acquired" in refused && !refused.acquired);
-    await drop(store, key, first);
+    await release(store, key, first);
     const [placed, other] = await enqueueMany(
       [placing(key, waiter, TWO), placing(alone, newId())],
       TIMEOUT_MS,
@@ -380,7 +380,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
   test("one command renews several holds of one key", async () => {
     const { store, elapse } = subject();
     const [key, ids] = [newKey(), [newId(), newId(), newId()]];
-    for (const id of ids) await take(store, key, id, { ...READS, lockTimeMs: SHORT_MS * 30 });
+    for (const id of ids) await acquire(store, key, id, { ...READS, lockTimeMs: SHORT_MS * 30 });
     const requests = ids.map((id) => renewal(key, id, LONG_MS));
     assert.deepEqual(
       await store.renew(requests, TIMEOUT_MS),
@@ -405,8 +405,8 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       await put(key, value, LONG_MS);
       const reply = await store.acquire(request(key, newId(), READS), TIMEOUT_MS);
       assert.deepEqual(reply, { acquired: false, holder: value, freeInMs: undefined });
-      assert.equal((await drop(store, key, id)).released, false);
-      assert.equal(await look(store, key), value);
+      assert.equal((await release(store, key, id)).released, false);
+      assert.equal(await peek(store, key), value);
     }
   });
 
@@ -423,20 +423,20 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     };
     const [key, one, other, waiter] = [newKey(), newId(), newId(), newId()];
     assert.equal(await found(), "0 wait");
-    await take(store, key, one);
+    await acquire(store, key, one);
     assert.equal(await found(), `${one} for long, 0 wait`);
     await queued(store, key, waiter);
     assert.equal(await found(), `${one} for long, 1 wait`);
-    await drop(store, key, one);
+    await release(store, key, one);
     assert.equal(await found(), `${reservedFor(waiter)} for a while, 0 wait`);
     await store.dequeue(key, waiter, TIMEOUT_MS);
     assert.equal(await found(), "0 wait");
-    await take(store, key, one, READS);
-    await take(store, key, other, { ...READS, lockTimeMs: BRIEF_MS });
+    await acquire(store, key, one, READS);
+    await acquire(store, key, other, { ...READS, lockTimeMs: BRIEF_MS });
     const both = [`${one} for long`, `${other} for a while`].toSorted();
     assert.equal(await found(), `${both.join(", ")}, 0 wait`);
-    await drop(store, key, one);
-    await drop(store, key, other);
+    await release(store, key, one);
+    await release(store, key, other);
     assert.ok(await isForgotten(store, key));
   });
 }
@@ -446,8 +446,8 @@ export function notSharing(test: RegisterTest, subject: () => Subject): void {
   test("a store without shared locks rejects a request for one with LockMisconfiguredError", async () => {
     const { store } = subject();
     const [key, named] = [newKey(), { name: "LockMisconfiguredError" }];
-    await assert.rejects(take(store, key, newId(), READS), named);
-    await assert.rejects(place(store, key, newId(), READS), named);
-    assert.equal(await look(store, key), undefined);
+    await assert.rejects(acquire(store, key, newId(), READS), named);
+    await assert.rejects(enqueue(store, key, newId(), READS), named);
+    assert.equal(await peek(store, key), undefined);
   });
 }

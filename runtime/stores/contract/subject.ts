@@ -13,7 +13,7 @@ import type {
 
 /** A store under test, and what its tests need. */
 export interface Subject {
-  /** The store under test. If it opens a connection for wake-ups, that connection must already be open: see {@link hearing}. */
+  /** The store under test. If it opens a connection for wake-ups, that connection must already be open: see {@link untilListening}. */
   readonly store: Store;
   /** Lets this many milliseconds pass on the clock by which the store's keys expire. */
   elapse(ms: number): Promise<void>;
@@ -69,12 +69,17 @@ export function placing(
   return { ...request(key, requestId, wishes), ticket };
 }
 
-export function take(store: Store, key: string, requestId: string, wishes?: Wishes): Promise<AcquireReply> {
+export function acquire(
+  store: Store,
+  key: string,
+  requestId: string,
+  wishes?: Wishes,
+): Promise<AcquireReply> {
   return store.acquire(request(key, requestId, wishes), TIMEOUT_MS);
 }
 
 /** @param requestId a new one, unless the command is to run twice */
-export function place(
+export function enqueue(
   store: Store,
   key: string,
   ticket: string,
@@ -86,7 +91,7 @@ export function place(
 
 /** Enqueues a waiter for a key that is held. */
 export async function queued(store: Store, key: string, ticket: string): Promise<void> {
-  assert.equal((await place(store, key, ticket)).acquired, false, "the key is held by another caller");
+  assert.equal((await enqueue(store, key, ticket)).acquired, false, "the key is held by another caller");
 }
 
 /** Acquires the key for the waiter whose turn it is. Returns the `requestId` of the hold. */
@@ -97,7 +102,7 @@ export async function takenInTurn(
   wishes?: Wishes,
 ): Promise<string> {
   const requestId = newId();
-  const reply = await place(store, key, ticket, wishes, requestId);
+  const reply = await enqueue(store, key, ticket, wishes, requestId);
   assert.equal(reply.acquired, true, `expected ${ticket} to acquire the key, got ${JSON.stringify(reply)}`);
   return requestId;
 }
@@ -115,7 +120,7 @@ export function renewal(key: string, requestId: string, lockTimeMs = LONG_MS): R
   return { key, requestId, lockTimeMs, fencing: false };
 }
 
-export function drop(store: Store, key: string, requestId: string): Promise<ReleaseReply> {
+export function release(store: Store, key: string, requestId: string): Promise<ReleaseReply> {
   return store.release({ key, requestId }, TIMEOUT_MS);
 }
 
@@ -135,14 +140,14 @@ export function close(
   return store.release({ key, requestId, cooldownMs }, TIMEOUT_MS);
 }
 
-export async function look(store: Store, key: string): Promise<string | Error | undefined> {
+export async function peek(store: Store, key: string): Promise<string | Error | undefined> {
   return (await store.peek([key], TIMEOUT_MS))[0];
 }
 
 /** Returns how long the key keeps its value without a renewal, from the reply to a waiter. The waiter then leaves the queue. */
 export async function timeLeft(store: Store, key: string): Promise<number> {
   const probe = newId();
-  const leftMs = freeIn(await place(store, key, probe));
+  const leftMs = freeIn(await enqueue(store, key, probe));
   await store.dequeue(key, probe, TIMEOUT_MS);
   assert.ok(leftMs !== undefined, "the probe is the first in the queue");
   return leftMs;
@@ -171,13 +176,13 @@ export function freeIn(reply: AcquireReply): number | undefined {
 /** Whether nobody holds the key, and nobody is in its queue. */
 export async function isForgotten(store: Store, key: string): Promise<boolean> {
   const probe = newId();
-  if (!(await take(store, key, probe)).acquired) return false;
+  if (!(await acquire(store, key, probe)).acquired) return false;
   // The next caller acquires the key immediately only if nobody is in the queue.
   const next = placing(key, newId());
   const reply = await store.releaseAndEnqueue({ key, requestId: probe }, next, TIMEOUT_MS);
   assert.ok(reply.released);
   const isAlone = typeof reply.next === "object";
-  if (isAlone) await drop(store, key, next.requestId);
+  if (isAlone) await release(store, key, next.requestId);
   else await store.dequeue(key, next.ticket, TIMEOUT_MS);
   return isAlone;
 }
@@ -195,34 +200,34 @@ export function token(reply: Pick<Acquired, "fencingToken"> | RenewReply | Acqui
 export function listen(
   store: Store,
   ticket: string,
-): { readonly heard: Promise<void>; readonly hasHeard: () => boolean; readonly deafen: () => void } {
-  let hasHeard = false;
+): { readonly woken: Promise<void>; readonly isWoken: () => boolean; readonly unsubscribe: () => void } {
+  let isWoken = false;
   let wake = (): void => {};
-  const heard = new Promise<void>((resolve) => {
+  const woken = new Promise<void>((resolve) => {
     wake = resolve;
   });
-  const deafen = store.listen({
-    onWakeUp(woken) {
-      if (woken !== ticket) return;
-      hasHeard = true;
+  const unsubscribe = store.listen({
+    onWakeUp(one) {
+      if (one !== ticket) return;
+      isWoken = true;
       wake();
     },
     onReconnect() {},
     onWarning() {},
   });
-  return { heard, hasHeard: () => hasHeard, deafen };
+  return { woken, isWoken: () => isWoken, unsubscribe };
 }
 
 /**
  * Resolves when the store receives wake-ups. Use it for a store that opens a connection for them when somebody first waits. Such a store
  * wakes all waiters once it is connected, since it may have missed wake-ups before.
  */
-export async function hearing(store: Store): Promise<void> {
+export async function untilListening(store: Store): Promise<void> {
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => {
     open = resolve;
   });
-  const deafen = store.listen({
+  const unsubscribe = store.listen({
     onWakeUp(woken) {
       if (woken === undefined) open();
     },
@@ -230,10 +235,10 @@ export async function hearing(store: Store): Promise<void> {
     onWarning() {},
   });
   const [key, holder, probe] = [newKey(), newId(), newId()];
-  await take(store, key, holder);
-  await place(store, key, probe);
+  await acquire(store, key, holder);
+  await enqueue(store, key, probe);
   await opened;
   await store.dequeue(key, probe, TIMEOUT_MS);
-  await drop(store, key, holder);
-  deafen();
+  await release(store, key, holder);
+  unsubscribe();
 }

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { FENCING_STRIDE } from "../port";
 import {
-  drop,
+  release,
   newId,
   newKey,
-  place,
+  enqueue,
   placing,
   queued,
   renewal,
   request,
-  take,
+  acquire,
   takenInTurn,
   TAKEN,
   token,
@@ -24,7 +24,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const [key, first, third, waiting] = [newKey(), newId(), newId(), newId()];
     const fencing = { fencing: true };
-    const drawn = [token(await place(store, key, newId(), fencing, first))];
+    const drawn = [token(await enqueue(store, key, newId(), fencing, first))];
     const second = placing(key, newId(), fencing);
     const handedOff = await store.releaseAndEnqueue({ key, requestId: first }, second, TIMEOUT_MS);
     assert.ok(handedOff.released && typeof handedOff.next === "object");
@@ -33,10 +33,10 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     const renewed = async (): Promise<number> => token((await store.renew([again], TIMEOUT_MS))[0]);
     drawn.push(await renewed(), await renewed());
     await queued(store, key, waiting);
-    await drop(store, key, second.requestId);
-    drawn.push(token(await place(store, key, waiting, fencing, third)));
-    await drop(store, key, third);
-    drawn.push(token(await take(store, key, newId(), fencing)));
+    await release(store, key, second.requestId);
+    drawn.push(token(await enqueue(store, key, waiting, fencing, third)));
+    await release(store, key, third);
+    drawn.push(token(await acquire(store, key, newId(), fencing)));
     for (const [index, later] of drawn.slice(1).entries()) {
       assert.ok(later >= (drawn[index] ?? 0) + FENCING_STRIDE, drawn.join(", "));
     }
@@ -47,21 +47,21 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const [key, waiting] = [newKey(), newId()];
     const requestId = newId();
-    assert.deepEqual(await place(store, key, newId(), {}, requestId), TAKEN);
+    assert.deepEqual(await enqueue(store, key, newId(), {}, requestId), TAKEN);
     assert.deepEqual(await store.renew([renewal(key, requestId)], TIMEOUT_MS), [{ renewed: true }]);
     await queued(store, key, waiting);
-    await drop(store, key, requestId);
+    await release(store, key, requestId);
     await takenInTurn(store, key, waiting);
   });
 
   test("a refused request draws no token", async () => {
     const { store } = subject();
     const [key, holder] = [newKey(), newId()];
-    await take(store, key, holder, { fencing: true });
+    await acquire(store, key, holder, { fencing: true });
     for (const reply of [
-      await take(store, key, newId(), { fencing: true }),
-      await take(store, key, holder, { fencing: true }),
-      await place(store, key, newId(), { fencing: true }),
+      await acquire(store, key, newId(), { fencing: true }),
+      await acquire(store, key, holder, { fencing: true }),
+      await enqueue(store, key, newId(), { fencing: true }),
       (await store.renew([{ ...renewal(key, newId()), fencing: true }], TIMEOUT_MS))[0],
     ]) {
       assert.ok(reply !== undefined && !("fencingToken" in reply), JSON.stringify(reply));
@@ -71,7 +71,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
   test("only the renewals that ask for a token get one", async () => {
     const { store } = subject();
     const holds = Array.from({ length: 4 }, () => ({ key: newKey(), requestId: newId() }));
-    for (const { key, requestId } of holds) await take(store, key, requestId);
+    for (const { key, requestId } of holds) await acquire(store, key, requestId);
     const replies = await store.renew(
       holds.map(({ key, requestId }, index) => request(key, requestId, { fencing: index % 2 === 1 })),
       TIMEOUT_MS,

@@ -2,7 +2,7 @@ import type { Clock } from "../../clock";
 import { LockMisconfiguredError } from "../../errors";
 import { closedNoLonger } from "../later-drop";
 import type { ReleaseReply, ReleaseRequest, Store, AcquireReply, AcquireRequest } from "../port";
-import { Together } from "./together";
+import { RequestBatch } from "./request-batch";
 
 /** What a quorum needs from a master in addition to the store. */
 export interface Member {
@@ -42,8 +42,8 @@ export class Master {
   readonly #onRefused: (message: string) => void;
   /** This long after the master starts, all holds that it had before have expired. */
   readonly #longestLockTimeMs: number;
-  readonly #acquires: Together<AcquireRequest, AcquireReply>;
-  readonly #releases: Together<ReleaseRequest, ReleaseReply>;
+  readonly #acquires: RequestBatch<AcquireRequest, AcquireReply>;
+  readonly #releases: RequestBatch<ReleaseRequest, ReleaseReply>;
   #unanswered = 0;
   /** Since when the master has been silent, while a reply is missing. */
   #silentSince = 0;
@@ -66,12 +66,12 @@ export class Master {
     this.#longestLockTimeMs = longestLockTimeMs;
     this.#onRefused = onRefused;
     const { acquireMany, releaseMany } = member.store;
-    this.#acquires = new Together(
+    this.#acquires = new RequestBatch(
       (request, timeoutMs) => this.ask((store) => store.acquire(request, timeoutMs)),
       acquireMany &&
         ((requests, timeoutMs) => this.ask((store) => acquireMany.call(store, requests, timeoutMs))),
     );
-    this.#releases = new Together(
+    this.#releases = new RequestBatch(
       (request, timeoutMs) => this.ask((store) => store.release(request, timeoutMs)),
       releaseMany &&
         ((requests, timeoutMs) => this.ask((store) => releaseMany.call(store, requests, timeoutMs))),

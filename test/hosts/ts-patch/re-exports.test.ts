@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import ts from "typescript";
-import { handedOnIn } from "../../../transformer/hosts/ts-patch/re-exports";
+import { reExportsIn } from "../../../transformer/hosts/ts-patch/re-exports";
 
 const MAIN = "/main.ts";
 /** Ends a search that reads a file again and again. */
@@ -44,7 +44,7 @@ function mostReads(t: ExecutionContext, layers: number): number {
   });
   t.is(reads.length, layers + 2);
   const main = program.getSourceFile(MAIN);
-  const found = main && handedOnIn(ts, program)(main)?.(`./layer${layers - 1}.js`);
+  const found = main && reExportsIn(ts, program)(main)?.(`./layer${layers - 1}.js`);
   t.is(found?.get("setUp"), "configure");
   return Math.max(...reads.map((count) => count.reads));
 }

@@ -1,7 +1,7 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../../runtime";
 import { storeContract } from "../../../runtime/stores/contract";
-import { drop, listen, newId, place, take, TAKEN } from "../../../runtime/stores/contract/subject";
+import { release, listen, newId, enqueue, acquire, TAKEN } from "../../../runtime/stores/contract/subject";
 import type { AcquireRequest } from "../../../runtime/stores/port";
 import { inOrder } from "../../../runtime/stores/quorum/order";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
@@ -96,26 +96,26 @@ const within = (lockTimeMs: number): AcquireRequest => ({
 test("a quorum acquires at the gate first and releases at the gate last", async (t) => {
   const { store, sent } = five();
   const requestId = newId();
-  t.deepEqual(await take(store, KEY, requestId), TAKEN);
+  t.deepEqual(await acquire(store, KEY, requestId), TAKEN);
   t.deepEqual(sent(), ["0 acquire", "1 acquire", "2 acquire", "3 acquire", "4 acquire"]);
-  t.deepEqual(await drop(store, KEY, requestId), { released: true });
+  t.deepEqual(await release(store, KEY, requestId), { released: true });
   t.deepEqual(sent(), ["1 release", "2 release", "3 release", "4 release", "0 release"]);
 });
 
 test("a caller that the gate refuses, and a waiter, send commands only to the gate", async (t) => {
   const { store, sent } = five();
-  await take(store, KEY, newId());
+  await acquire(store, KEY, newId());
   sent();
-  t.false((await take(store, KEY, newId())).acquired);
-  for (let n = 0; n < 3; n += 1) t.false((await place(store, KEY, newId())).acquired);
+  t.false((await acquire(store, KEY, newId())).acquired);
+  for (let n = 0; n < 3; n += 1) t.false((await enqueue(store, KEY, newId())).acquired);
   t.deepEqual(sent(), ["0 acquire", "0 enqueue", "0 enqueue", "0 enqueue"]);
 });
 
 test("a minority is released immediately, with the gate last, and the reply names the majority holder", async (t) => {
   const { store, members, sent, values } = five();
   const other = newId();
-  for (const n of [2, 3, 4]) await take(members[n]?.inside ?? store, KEY, other);
-  const reply = await take(store, KEY, newId());
+  for (const n of [2, 3, 4]) await acquire(members[n]?.inside ?? store, KEY, other);
+  const reply = await acquire(store, KEY, newId());
   t.deepEqual(reply, { acquired: false, holder: other, freeInMs: undefined });
   t.deepEqual(sent(), [
     "0 acquire",
@@ -131,9 +131,9 @@ test("a minority is released immediately, with the gate last, and the reply name
 
 test("a caller retries soon if no concurrent caller has a majority", async (t) => {
   const { store, members } = five();
-  for (const n of [1, 2]) await take(members[n]?.inside ?? store, KEY, "a".repeat(32));
-  for (const n of [3]) await take(members[n]?.inside ?? store, KEY, "b".repeat(32));
-  const reply = await take(store, KEY, newId());
+  for (const n of [1, 2]) await acquire(members[n]?.inside ?? store, KEY, "a".repeat(32));
+  for (const n of [3]) await acquire(members[n]?.inside ?? store, KEY, "b".repeat(32));
+  const reply = await acquire(store, KEY, newId());
   t.true(!reply.acquired && reply.freeInMs !== undefined && reply.freeInMs < 100, JSON.stringify(reply));
 });
 
@@ -141,14 +141,14 @@ test("the next master is the gate if the gate is dead, also for waiters", async 
   const { store, members, sent } = five();
   strike(members, refused, 0);
   const [holder, waiting] = [newId(), newId()];
-  t.true((await take(store, KEY, holder)).acquired);
+  t.true((await acquire(store, KEY, holder)).acquired);
   sent();
-  t.false((await place(store, KEY, waiting)).acquired);
+  t.false((await enqueue(store, KEY, waiting)).acquired);
   t.deepEqual(sent(), ["1 enqueue"]);
   const ear = listen(store, waiting);
-  t.deepEqual(await drop(store, KEY, holder), { released: true });
-  await ear.heard;
-  t.true((await place(store, KEY, waiting)).acquired);
+  t.deepEqual(await release(store, KEY, holder), { released: true });
+  await ear.woken;
+  t.true((await enqueue(store, KEY, waiting)).acquired);
 });
 
 test("a hanging gate costs a quarter of the timeout once, and is used again once it replies", async (t) => {
@@ -196,7 +196,7 @@ test("a late grant of a failed acquisition is released, even if the release over
 test("a late grant of the gate is released if the next master refused the lock", async (t) => {
   const { clock, store, members, values } = five();
   const other = newId();
-  for (const n of [1, 2, 3, 4]) await take(members[n]?.inside ?? store, KEY, other);
+  for (const n of [1, 2, 3, 4]) await acquire(members[n]?.inside ?? store, KEY, other);
   strike(members, late(clock, TIMEOUT_MS / 4 + 10), 0);
   strike(members, late(clock, 50), 1);
   const taken = store.acquire(within(60_000), TIMEOUT_MS);
@@ -224,7 +224,7 @@ test("a hold is released at a gate that reconnects after the release", async (t)
   await clock.settle();
   strike(members, well, 0);
   await clock.advance(TIMEOUT_MS);
-  await take(store, "LOCK_other", newId());
+  await acquire(store, "LOCK_other", newId());
   await clock.settle();
   t.deepEqual(await values(), FREE);
 });
@@ -237,7 +237,7 @@ test("a gate that missed the release does not extend the cooldown of the key", a
   t.deepEqual(await store.release({ key, requestId, cooldownMs: 10_000 }, TIMEOUT_MS), { released: true });
   await clock.advance(8_000);
   strike(members, well, 0);
-  await take(store, "LOCK_other", newId());
+  await acquire(store, "LOCK_other", newId());
   await clock.advance(2_000);
   t.deepEqual(await values(), FREE);
   t.deepEqual(await store.acquire(within(60_000), TIMEOUT_MS), TAKEN);
@@ -335,7 +335,7 @@ test("a renewal writes the hold to masters that missed the acquisition, so that 
   t.deepEqual(await store.release({ key, requestId }, TIMEOUT_MS), { released: true });
   strike(members, well, 3, 4);
   await clock.advance(1_000);
-  await take(store, KEY, newId());
+  await acquire(store, KEY, newId());
   await clock.settle();
   t.false((await values()).includes(requestId), "a release that a master missed is sent to it again");
 });
@@ -564,8 +564,8 @@ test("a hanging master gets at most a few commands a second", async (t) => {
 test("a quorum leaves no timer, and closes its masters", async (t) => {
   const { clock, store } = five();
   const requestId = newId();
-  await take(store, KEY, requestId);
-  await drop(store, KEY, requestId);
+  await acquire(store, KEY, requestId);
+  await release(store, KEY, requestId);
   t.is(clock.pendingTimers, 0);
   await t.notThrowsAsync(store.close());
 });

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { LockMisconfiguredError, LockOptionError, quorumStore } from "../../../runtime";
 import { hearing, storeContract } from "../../../runtime/stores/contract";
-import { newId, newKey, take, TAKEN } from "../../../runtime/stores/contract/subject";
+import { newId, newKey, acquire, TAKEN } from "../../../runtime/stores/contract/subject";
 import { systemClock } from "../../../runtime/clock";
 import type { RedisClient } from "../../../runtime/stores/redis/client";
 import type { Store } from "../../../runtime/stores/port";
@@ -104,7 +104,7 @@ test("two clients of the same server have one vote", async (t) => {
     [one, one, other, one, one].flatMap((server) => (server ? [aged(server.client())] : [])),
   );
   t.teardown(() => quorum.close());
-  await t.throwsAsync(take(quorum, newKey(), newId(), { lockTimeMs: 1_000 }), {
+  await t.throwsAsync(acquire(quorum, newKey(), newId(), { lockTimeMs: 1_000 }), {
     instanceOf: LockMisconfiguredError,
     message: /only [12] of 5 masters agreed, but 3 must .*it is the same server as another master/,
   });
@@ -125,8 +125,8 @@ test("a master whose user may not read its uptime has no vote, and a majority of
     t.teardown(() => quorum.close());
     return quorum;
   };
-  t.like(await take(quorumOf(2), newKey(), newId(), { lockTimeMs: 1_000 }), TAKEN);
-  await t.throwsAsync(take(quorumOf(3), newKey(), newId(), { lockTimeMs: 1_000 }), {
+  t.like(await acquire(quorumOf(2), newKey(), newId(), { lockTimeMs: 1_000 }), TAKEN);
+  await t.throwsAsync(acquire(quorumOf(3), newKey(), newId(), { lockTimeMs: 1_000 }), {
     instanceOf: LockMisconfiguredError,
     message: /its uptime cannot be read.*INFO/,
   });

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import test from "ava";
-import { handedOut, isInstalled, javaScriptsOf } from "../../../transformer/verify/package-entry";
+import { packageEntry, isInstalled, javaScriptsOf } from "../../../transformer/verify/package-entry";
 
 const dirs: string[] = [];
 test.after.always("remove the workspaces", async () => {
@@ -29,7 +29,7 @@ async function found(
 ): Promise<string | undefined> {
   const text = typeof manifest === "string" ? manifest : JSON.stringify(manifest);
   const dir = await workspace(name, text);
-  const file = handedOut(specifier, join(dir, "app/src"));
+  const file = packageEntry(specifier, join(dir, "app/src"));
   return file === undefined ? undefined : relative(join(dir, "shop"), file);
 }
 
@@ -98,10 +98,10 @@ test("an import of an installed package resolves like that of a linked one, and 
   const dir = await workspace("shop", "{}");
   await mkdir(join(dir, "app/node_modules/orders"));
   await writeFile(join(dir, "app/node_modules/orders/package.json"), `{ "exports": "./index.ts" }`);
-  const file = handedOut("orders", join(dir, "app/src")) ?? "";
+  const file = packageEntry("orders", join(dir, "app/src")) ?? "";
   t.is(file, join(dir, "app/node_modules/orders/index.ts"));
   t.true(isInstalled(file));
-  t.false(isInstalled(handedOut("shop", join(dir, "app/src")) ?? ""));
+  t.false(isInstalled(packageEntry("shop", join(dir, "app/src")) ?? ""));
 });
 
 test("JavaScript with the name of a source may be its output, in any folder but node_modules", async (t) => {

@@ -172,12 +172,12 @@ test("a file with only a call of configure() gets no import of the runtime and n
 });
 
 test("only the re-exported configure() of a module says that the build is woven, under any import", (t) => {
-  const handedOn = new Map([["setUp", "configure"]] as const);
+  const findReExports = new Map([["setUp", "configure"]] as const);
   const woven = (text: string): string | undefined =>
     weave("app.ts", text, {
       ts,
       module: "esm",
-      handedOn: (specifier) => (specifier === "./barrel" ? handedOn : undefined),
+      findReExports: (specifier) => (specifier === "./barrel" ? findReExports : undefined),
     })?.code;
   for (const [description, text] of Object.entries({
     "its namespace": `import * as all from "./barrel"; all.configure({}); all.setUp({});`,
@@ -235,9 +235,9 @@ test("a function of another module, a type test, and a re-export of configure() 
 });
 
 test("a use of a re-exported configure() as a value gets a warning", (t) => {
-  const handedOn = new Map([["setUp", "configure"]] as const);
+  const findReExports = new Map([["setUp", "configure"]] as const);
   const text = 'import { setUp } from "./barrel"; boot(setUp);';
-  const woven = weave("app.ts", text, { ts, module: "esm", handedOn: () => handedOn });
+  const woven = weave("app.ts", text, { ts, module: "esm", findReExports: () => findReExports });
   const start = text.lastIndexOf("setUp");
   t.like(woven?.warnings, [{ code: "LW1405", start, end: start + "setUp".length }]);
 });

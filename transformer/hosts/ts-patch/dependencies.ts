@@ -3,7 +3,7 @@ import type * as TS from "typescript";
 import { problem } from "../../text/problems";
 import { unlockedByPaths } from "../../verify/by-paths";
 import { tagsInFile, unlockedIn, unlockedInAll, unlockedOf, type Unlocked } from "../../verify/declared";
-import { handedOut, isInstalled, isTypeScript, javaScriptsOf } from "../../verify/package-entry";
+import { packageEntry, isInstalled, isTypeScript, javaScriptsOf } from "../../verify/package-entry";
 import type { PlacedProblem } from "../../verify/project";
 import { importProblem, isLoaded, namesOf, takenBy, type Taken } from "../../verify/taken";
 import { withPaths } from "./by-paths";
@@ -97,11 +97,11 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
     const tags = tagsInFile(ts, source);
     const taken = tags.length === 0 ? undefined : importOf(program, file, isLoaded(ts));
     if (taken?.file === undefined) return [];
-    const loaded = handedOut(taken.specifier, dirname(taken.file.fileName));
+    const loaded = packageEntry(taken.specifier, dirname(taken.file.fileName));
     if (loaded === undefined || (!emits && !isInstalled(loaded))) return [];
     if (isTypeScript(loaded)) {
       return importProblem(
-        isInstalled(source) ? "installedAsSource" : "handedOutAsSource",
+        isInstalled(source) ? "installedAsSource" : "exportedAsSource",
         taken,
         tags,
         source,

@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { mayImportOurs, ownExportsOf, type HandedOn, type OwnExports } from "../../read/lockweave-calls";
+import { mayImportOurs, ownExportsOf, type FindReExports, type OwnExports } from "../../read/lockweave-calls";
 
 /** An internal method of TypeScript that its declarations omit. */
 interface ProgramInternals {
@@ -16,10 +16,10 @@ type Imports = ReadonlyMap<string, TS.SourceFile>;
  * Finds what other modules of the program re-export from Lockweave to a file, including barrels of barrels. Most programs have no barrels,
  * and then nothing is looked up.
  */
-export function handedOnIn(
+export function reExportsIn(
   ts: typeof TS,
   program: TS.Program,
-): (file: TS.SourceFile) => HandedOn | undefined {
+): (file: TS.SourceFile) => FindReExports | undefined {
   const own = program.getSourceFiles().filter((file) => !file.isDeclarationFile);
   const isBarrel = (file: TS.SourceFile): boolean =>
     mayImportOurs(file.text) && ownExportsOf(ts, file, () => undefined).size > 0;
@@ -28,8 +28,8 @@ export function handedOnIn(
   const imports = new Map(own.map((file) => [file, importsOf(program, file)]));
   const exported = exportsOfOurs(ts, barrels, imports);
   return (file) => {
-    const handedOn = handedOnBy(imports.get(file), exported);
-    return [...(imports.get(file)?.keys() ?? [])].some(handedOn) ? handedOn : undefined;
+    const findReExports = reExportsBy(imports.get(file), exported);
+    return [...(imports.get(file)?.keys() ?? [])].some(findReExports) ? findReExports : undefined;
   };
 }
 
@@ -51,7 +51,7 @@ function exportsOfOurs(
   const queue = new Set(barrels);
   for (const file of queue) {
     queue.delete(file);
-    const found = ownExportsOf(ts, file, handedOnBy(imports.get(file), exported));
+    const found = ownExportsOf(ts, file, reExportsBy(imports.get(file), exported));
     if (found.size === (exported.get(file)?.size ?? 0)) continue;
     exported.set(file, found);
     for (const importer of importers.get(file) ?? []) queue.add(importer);
@@ -59,10 +59,10 @@ function exportsOfOurs(
   return exported;
 }
 
-function handedOnBy(
+function reExportsBy(
   imports: Imports | undefined,
   exported: ReadonlyMap<TS.SourceFile, OwnExports>,
-): HandedOn {
+): FindReExports {
   return (specifier) => {
     const target = imports?.get(specifier);
     return target && exported.get(target);

@@ -6,7 +6,7 @@ import type { Defaults } from "../../read/options";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { pathInPackage } from "../path-in-package";
 import type { Compiler } from "./compiler";
-import { handedOnIn } from "./re-exports";
+import { reExportsIn } from "./re-exports";
 import { mayNeedWeave, weave, type WeaveOptions, type Woven } from "../../weave/weave";
 
 export interface WovenFile {
@@ -69,18 +69,18 @@ function needsWeave(file: TS.SourceFile): boolean {
 export function wovenFiles(ts: Compiler, program: TS.Program, defaults: Defaults): WovenFiles {
   const files = new Map<string, WovenFile>();
   const salt = JSON.stringify([packageVersion(), [...defaults]]);
-  const handedOnTo = handedOnIn(ts, program);
+  const reExportsTo = reExportsIn(ts, program);
   for (const sourceFile of program.getSourceFiles()) {
     if (sourceFile.isDeclarationFile) continue;
-    const handedOn = handedOnTo(sourceFile);
-    if (handedOn === undefined && !needsWeave(sourceFile)) continue;
+    const findReExports = reExportsTo(sourceFile);
+    if (findReExports === undefined && !needsWeave(sourceFile)) continue;
     if (program.isSourceFileFromExternalLibrary(sourceFile)) continue; // Its own project emits and weaves it.
     const module = formatOf(ts, program, sourceFile);
     const madeFor = `${module} ${salt}`;
     let cached = cache.get(sourceFile);
     // The re-exports of another module may change while this file does not.
-    if (cached?.madeFor !== madeFor || handedOn !== undefined) {
-      const options = { ts, module, defaults, sourceFile, ...(handedOn && { handedOn }) };
+    if (cached?.madeFor !== madeFor || findReExports !== undefined) {
+      const options = { ts, module, defaults, sourceFile, ...(findReExports && { findReExports }) };
       cached = { file: wovenFile(sourceFile, options, salt), madeFor };
       cache.set(sourceFile, cached);
     }

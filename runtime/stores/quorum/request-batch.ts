@@ -11,7 +11,7 @@ interface Pending<Request, Reply> {
 }
 
 /** Sends the requests of one tick of the event loop together, if the store has a command for many. */
-export class Together<Request, Reply> {
+export class RequestBatch<Request, Reply> {
   readonly #sendOne: Send<Request, Reply>;
   readonly #sendMany: Send<readonly Request[], readonly (Reply | Error)[]> | undefined;
   #pending: Pending<Request, Reply>[] = [];
