@@ -16,6 +16,7 @@ import { deadlinePassed, HELD_AT_MOST_INSIDE, SUSPENDED, type Loss } from "../qu
 import { Aborter } from "./aborter";
 import { nameOf } from "./events";
 import type { CallSite, Locker } from "./locker";
+import { namedError } from "./named-error";
 import { unlessAborted } from "./on-abort";
 import { findAround } from "./reentrancy";
 import { mayBeEnteredAgain, sharingOf, type Settings } from "./settings";
@@ -241,7 +242,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
     } catch (error) {
       this.#phase = "ended";
       await this.leaveNest(nest);
-      if (error instanceof LockError || error === signal?.reason) throw error;
+      if (error instanceof LockError || error === signal?.reason) throw namedError(this, error);
       const message = `${nameOf(this)}: the store could not apply the options of this call to the lock that it reenters: ${errorMessage(error)}`;
       throw new LockUnreachableError(message, { cause: error });
     }
@@ -379,7 +380,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
       const untilEndMs = Math.max(Math.ceil(end - this.locker.clock.now()), 1);
       await this.locker.queues.prolong(lease, Math.min(ms, untilEndMs), timeoutMs);
     } catch (error) {
-      if (error instanceof LockError) throw error;
+      if (error instanceof LockError) throw namedError(this, error);
       const message = `${nameOf(this)}: the lock could not be extended in the store: ${errorMessage(error)}`;
       throw new LockUnreachableError(message, { cause: error });
     }

@@ -14,6 +14,7 @@ import type { LockTerms, Waiter } from "../queue/waiter";
 import { fixOfKey, stateOfKey } from "../stores/key-state";
 import { nameOf, type LockEvent } from "./events";
 import type { CallSite, Locker } from "./locker";
+import { namedError } from "./named-error";
 import { onAbort } from "./on-abort";
 import { budgetMsOf, type Settings } from "./settings";
 
@@ -288,7 +289,7 @@ export class Wait implements Waiter, Sleeper {
   }
 
   onRefused(error: unknown): void {
-    this.refuse(error);
+    this.refuse(namedError(this.#lock, error));
   }
 
   onClosed(): void {

@@ -35,11 +35,14 @@ test("an acquire asks for the given lockTime, or for 30 seconds by default", asy
   );
 });
 
-test("a permanent error from the store ends the wait immediately", async (t) => {
+test("a permanent error from the store ends the wait immediately, and names the lock", async (t) => {
   const fleet = new Fleet();
   fleet.store.onTake = () => Promise.reject(new LockMisconfiguredError("NOAUTH"));
   const process = fleet.process();
-  await t.throwsAsync(process.call(KEY, {}, idle), { instanceOf: LockMisconfiguredError });
+  await t.throwsAsync(process.call(KEY, {}, idle), {
+    instanceOf: LockMisconfiguredError,
+    message: `${KEY}: NOAUTH`,
+  });
   t.is(fleet.store.asked.length, 1);
   t.true(process.isIdle);
   t.is(fleet.clock.pendingTimers, 0);

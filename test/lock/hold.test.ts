@@ -491,7 +491,10 @@ test("extend() throws the store's permanent error and keeps the lock", async (t)
   const lock = fleet.process().lock(KEY);
   t.true(await lock.acquire());
   fleet.store.onRenew = async (send) => (await send()).map(() => new LockMisconfiguredError("too long"));
-  await t.throwsAsync(lock.extend("60s"), { instanceOf: LockMisconfiguredError, message: "too long" });
+  await t.throwsAsync(lock.extend("60s"), {
+    instanceOf: LockMisconfiguredError,
+    message: `${KEY}: too long`,
+  });
   lock.assertHeld();
   await lock.release();
 });
