@@ -22,7 +22,8 @@ import type { Locker, Lockers } from "./lock/locker";
 import { assertLogger, quietConsole, safeLogger, type Logger } from "./logger";
 import { OpenReleases } from "./lock/open-releases";
 import { oncePerCallSite } from "./lock/call-sites";
-import { settle, settleDefaults, wholeNumber, type LockOptions, type Settings } from "./lock/settings";
+import { settle, settleDefaults, type LockOptions, type Settings } from "./lock/settings";
+import { wholeNumber } from "./attributes/check";
 import { isOptions, readFrom, readOptions } from "./options";
 import { LockManager } from "./queue/lock-manager";
 import { inRoot } from "./root-context";
@@ -270,7 +271,7 @@ function openLocker(configuration: Configuration, means: Means): Locker {
       clock,
       logger: safe,
       events: new Events(safe),
-      openReleases: new OpenReleases(wholeNumber("openReleases", openReleases, MOST_OPEN_RELEASES)),
+      openReleases: new OpenReleases(wholeNumber("openReleases", openReleases, { to: MOST_OPEN_RELEASES })),
       newRequestId,
       all,
     };

@@ -1,7 +1,4 @@
-// The limits of attributes in tags and of options at run time. Both use the same ones.
-
-/** The shortest `lockTime`. With a shorter one, renewals at a third of it are a busy loop, and one network hiccup loses the lock. */
-export const SHORTEST_LOCK_TIME_MS = 100;
+// Limits and names that tags and options at run time share. The limits of one attribute are in attributes/table.ts.
 
 /** The units in which a duration is written, and the milliseconds in each. */
 export const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
@@ -9,26 +6,13 @@ export const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
 /** A unit in which a duration is written. */
 export type DurationUnit = keyof typeof MS_PER_UNIT;
 
-/** The defaults of tags and options, the same as in the libraries from which the attributes come. */
-export const DEFAULT_LOCK_TIME_MS = 30_000;
-export const DEFAULT_RETRY_TIMES = 3;
-export const DEFAULT_WAIT_TIME_MS = 5_000;
-
 /** The longest `lockTime`, `waitTime`, or other duration, in hours. */
 export const LONGEST_DURATION_HOURS = 24;
-
-/** The largest `replicas`. */
-export const MOST_REPLICAS = 100;
-
-/** The largest `retryTimes`. */
-export const MOST_RETRY_TIMES = 1_000_000;
 
 /** The name of the store that `configure()` gets as `redis` or `store`. */
 export const DEFAULT_STORE = "default";
 /** The allowed names of stores. */
 export const STORE_NAME = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
-/** The largest `permits`. */
-export const MOST_PERMITS = 1_000;
 /** The number of permits of a lock with `mode=read`: any number of readers may hold it together. */
 export const UNLIMITED = Infinity;
 

@@ -27,14 +27,14 @@ const PARTS: Readonly<Record<string, Part>> = {
   },
   runtime: {
     folders: {
+      attributes: [],
       stores: [],
       commands: ["stores"],
       queue: ["stores", "commands"],
-      lock: ["stores", "queue"],
+      lock: ["attributes", "stores", "queue"],
     },
     shared: [
       "clock",
-      "conflicts",
       "duration",
       "errors",
       "fifo",
@@ -58,16 +58,19 @@ const PARTS: Readonly<Record<string, Part>> = {
 
 /** The files that a part may import from the other one. */
 const OUTSIDE_IMPORTS: Readonly<Record<string, readonly string[]>> = {
-  // `lockweave list` shows keys as the runtime makes them. Both parts share the limits, the conflicts between options, and
+  // `lockweave list` shows keys as the runtime makes them. Both parts share the table of attributes, their conflicts, the limits, and
   // the list of unsupported platforms. The commands that read a server use its key names, values, and addresses.
   transformer: [
     "runtime/announced",
+    "runtime/attributes/conflicts",
+    "runtime/attributes/documentation",
+    "runtime/attributes/table",
+    "runtime/attributes/tag-attributes",
     "runtime/errors",
     "runtime/index",
     "runtime/key",
     "runtime/limits",
     "runtime/options",
-    "runtime/conflicts",
     "runtime/format-value",
     "runtime/stores/redis/address",
     "runtime/stores/redis/keys",

@@ -1,5 +1,6 @@
 import { readFrom, readOptions } from "../options";
-import { areInherited, LOCK_OPTIONS, unknownLockOption } from "./settings";
+import { areInherited } from "../attributes/table";
+import { LOCK_OPTIONS, unknownLockOption } from "./settings";
 
 /** The checked options of one call. */
 export interface Asked<Made> {

@@ -9,7 +9,7 @@ import {
   errorMessage,
   type LockErrorOptions,
 } from "../errors";
-import { SHORTEST_LOCK_TIME_MS } from "../limits";
+import { LOCK_ATTRIBUTES } from "../attributes/table";
 import type { Holder } from "../queue/holder";
 import type { Lease } from "../queue/lease";
 import { deadlinePassed, HELD_AT_MOST_INSIDE, SUSPENDED, type Loss } from "../queue/loss";
@@ -367,7 +367,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
    * @throws {LockMisconfiguredError} if the store rejects the extension
    */
   async extend(duration: Duration): Promise<void> {
-    await this.holdFor(milliseconds("duration", duration, SHORTEST_LOCK_TIME_MS));
+    await this.holdFor(milliseconds("duration", duration, LOCK_ATTRIBUTES.lockTime.from));
   }
 
   private async holdFor(ms: number, timeoutMs?: number): Promise<void> {

@@ -1,12 +1,6 @@
 import type * as TS from "typescript";
-import {
-  DEFAULT_LOCK_TIME_MS,
-  DEFAULT_RETRY_TIMES,
-  DEFAULT_STORE,
-  DEFAULT_WAIT_TIME_MS,
-  MS_PER_UNIT,
-  type DurationUnit,
-} from "../../runtime/limits";
+import { LOCK_ATTRIBUTES } from "../../runtime/attributes/table";
+import { MS_PER_UNIT, type DurationUnit } from "../../runtime/limits";
 import type { Plan } from "../read/plan";
 import { siteOptions } from "../read/site-options";
 import type { LockableFunction } from "../read/syntax";
@@ -54,13 +48,13 @@ export function taggedLocks(files: readonly TaggedSource[]): TaggedLock[] {
 function lockOf(file: TS.SourceFile, plan: Plan): TaggedLock {
   const options = siteOptions(plan);
   const flag = plan.wholeKey?.shown ?? String(options["businessFlag"]);
-  const store = plan.store ?? DEFAULT_STORE;
+  const store = plan.store ?? LOCK_ATTRIBUTES.store.default;
   const parts = options["each"] === true ? 1 : plan.key.length;
   const isReader = options["mode"] === "read";
-  const lockTime = milliseconds(options["lockTime"]) ?? DEFAULT_LOCK_TIME_MS;
+  const lockTime = milliseconds(options["lockTime"]) ?? LOCK_ATTRIBUTES.lockTime.default;
   const holdAtMost = milliseconds(options["holdAtMost"]);
   const isRenewed = options["watchdog"] !== false;
-  const waitMs = milliseconds(options["waitTime"]) ?? DEFAULT_WAIT_TIME_MS;
+  const waitMs = milliseconds(options["waitTime"]) ?? LOCK_ATTRIBUTES.waitTime.default;
   const ends =
     holdAtMost === undefined
       ? ([isRenewed ? Infinity : lockTime, "lockTime"] as const)
@@ -77,7 +71,7 @@ function lockOf(file: TS.SourceFile, plan: Plan): TaggedLock {
     isReader,
     isAlwaysAlone: plan.when === undefined && plan.sharing === undefined,
     mayBeEnteredAgain: isReader || options["reentrant"] === true,
-    budgetMs: waitMs * Number(options["retryTimes"] ?? DEFAULT_RETRY_TIMES),
+    budgetMs: waitMs * Number(options["retryTimes"] ?? LOCK_ATTRIBUTES.retryTimes.default),
     endsAfterMs: ends[0],
     endsBy: ends[1],
   };

@@ -1,5 +1,6 @@
+import { formatAttribute, refusedAmong } from "../../runtime/attributes/conflicts";
+import { ATTRIBUTES, type AttributeName } from "../../runtime/attributes/tag-attributes";
 import { MS_PER_UNIT, type DurationUnit } from "../../runtime/limits";
-import { refusedAmong, formatAttribute } from "../../runtime/conflicts";
 import { problem } from "../text/problems";
 import { literalOf, OPTION_READERS, type Value } from "./options";
 import { spanOf, type Reading } from "./reading";
@@ -17,7 +18,7 @@ export function readTogether(
 ): void {
   /** Returns a value as the tag writes it: `20s`, `false`. */
   const textOf = (name: string): string | undefined => literalOf(values.get(name))?.replaceAll('"', "");
-  const isGiven = (name: string): boolean =>
+  const isGiven = (name: AttributeName): boolean =>
     name in OPTION_READERS ? hasEffect(name, textOf(name)) : attributes.has(name);
   const pairs = refusedAmong(({ name, value }) =>
     value === undefined ? isGiven(name) : textOf(name) === value,
@@ -41,12 +42,11 @@ export function readTogether(
   problems.push(problem("longerThanLockTime", at, "lockAtLeast", lockTime));
 }
 
-/** A count with which an attribute does what it does by default. */
-const DEFAULT_COUNTS: Readonly<Record<string, string>> = { replicas: "0", permits: "1" };
-
-/** Whether the attribute has another value than its default. A duration of 0 is the default of `lockAtLeast`. */
-function hasEffect(name: string, value: string | undefined): boolean {
-  return value !== undefined && value !== DEFAULT_COUNTS[name] && msOf(value) !== 0;
+/** Whether the attribute has another value than its default. */
+function hasEffect(name: AttributeName, value: string | undefined): boolean {
+  const row = ATTRIBUTES[name];
+  if (value === undefined || !("default" in row)) return value !== undefined;
+  return row.kind === "time" ? msOf(value) !== row.default : value !== String(row.default);
 }
 
 /** Returns the milliseconds of a duration such as `20s`, or NaN for any other text. */

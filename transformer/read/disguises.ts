@@ -1,5 +1,5 @@
+import { ATTRIBUTE_NAMES } from "../../runtime/attributes/tag-attributes";
 import type { Span } from "../text/span";
-import { ATTRIBUTES } from "./attributes";
 import { hasOurAttributes, isMeant, isMeantWithKey, isNear } from "./spelling";
 
 /** Text that was meant as the tag, and the reason why it is not one. */
@@ -66,7 +66,7 @@ function strayIn(content: string, isJsDoc: boolean): Span | undefined {
 }
 
 /** Matches `businessFlag=pay`, but not code such as `lock.key = 1`, `key == 1`, or `key => 1`. */
-const PAIR = String.raw`(?<![\w$.])(?:${ATTRIBUTES.join("|")})\s*=(?![=>])\s*`;
+const PAIR = String.raw`(?<![\w$.])(?:${ATTRIBUTE_NAMES.join("|")})\s*=(?![=>])\s*`;
 const PAIRS = new RegExp(String.raw`${PAIR}\S`, "g");
 /** Matches a pair that is unlikely in other text. */
 const OWN_PAIR = /^(?:[a-z]+[A-Z][A-Za-z]*\s*=|key=["'`])/;

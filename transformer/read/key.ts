@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import { ATTRIBUTES } from "../../runtime/attributes/tag-attributes";
 import { RESERVED_NAMESPACE } from "../../runtime/limits";
 import { didYouMean } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
@@ -32,8 +33,9 @@ export function readKey(
   const keyName = attributes.get("keyName");
   const keyType = attributes.get("keyType");
   const type = keyType && single("keyType", keyType.items, reading);
-  if (type !== undefined && !["VALUE", "CLASS", "JSON"].includes(type.text)) {
-    problems.push(problem("badKeyType", type, type.text, didYouMean(type.text, ["VALUE", "CLASS", "JSON"])));
+  const keyTypes: readonly string[] = ATTRIBUTES.keyType.values;
+  if (type !== undefined && !keyTypes.includes(type.text)) {
+    problems.push(problem("badKeyType", type, type.text, didYouMean(type.text, keyTypes)));
     return [];
   }
   if (keyName === undefined) {

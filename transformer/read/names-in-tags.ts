@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import { ATTRIBUTES, isAttribute } from "../../runtime/attributes/tag-attributes";
 import type { Parser } from "../parser/parser";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
@@ -29,14 +30,17 @@ export function tagsIn(ts: Parser, file: TS.SourceFile): TagInFile[] {
 
 /** Returns the values, or parts of a value, that are code: an expression or the name of a type or class. */
 export function codeIn(ts: Parser, attribute: string, item: Item, file: TS.SourceFile): readonly Word[] {
-  switch (attribute) {
-    case "keyName":
-    case "when":
-    case "keyClass":
-    case "onFailure":
+  if (!isAttribute(attribute)) return [];
+  const row = ATTRIBUTES[attribute];
+  switch (row.kind) {
+    case "values":
+    case "condition":
+    case "type":
       return [item];
-    case "key":
+    case "template":
       return templateIn(ts, item, file).values;
+    case "choice":
+      return "orClass" in row ? [item] : [];
     default:
       return [];
   }

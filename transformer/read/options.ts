@@ -1,18 +1,10 @@
-import {
-  LONGEST_DURATION_HOURS,
-  MOST_REPLICAS,
-  MOST_PERMITS,
-  MOST_RETRY_TIMES,
-  MS_PER_UNIT,
-  SHORTEST_LOCK_TIME_MS,
-  STORE_NAME,
-  type DurationUnit,
-} from "../../runtime/limits";
+import type { Choice, Count, NamesOf, OptionRow, Time } from "../../runtime/attributes/table";
+import { OPTIONS } from "../../runtime/attributes/tag-attributes";
+import { LONGEST_DURATION_HOURS, MS_PER_UNIT, type DurationUnit } from "../../runtime/limits";
 import { inheritedAmong, notOwn } from "../../runtime/options";
 import { didYouMean, nearestOrAll } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
-import { problem, type Problem } from "../text/problems";
-import type { OPTION_NAMES } from "./attributes";
+import { problem, type Problem, type ProblemName } from "../text/problems";
 import { TYPE_NAME } from "./reading";
 import type { Word } from "./tag";
 
@@ -22,44 +14,40 @@ export type Defaults = ReadonlyMap<string, Value>;
 export type Value =
   { readonly kind: "literal"; readonly code: string } | { readonly kind: "failure"; readonly piece: Piece };
 
-type Reader = (word: Word, name: string, inScope: (identifier: string) => boolean) => Value | Problem;
+type InScope = (identifier: string) => boolean;
+
+type Reader = (word: Word, inScope: InScope) => Value | Problem;
+
+const ROWS: readonly (readonly [string, OptionRow])[] = Object.entries(OPTIONS);
 
 /** The readers of the attributes that become options of the lock. */
-export const OPTION_READERS: Record<string, Reader> = {
-  lockTime: (word, name) => duration(word, name, "s", SHORTEST_LOCK_TIME_MS),
-  retryTimes: (word, name) => count(word, name, MOST_RETRY_TIMES),
-  waitTime: (word, name) => duration(word, name, "ms", 0),
-  onFailure: (word, _name, inScope) => failureAction(word, inScope),
-  onLost: (word) =>
-    word.text === "throw" || word.text === "warn"
-      ? literal(JSON.stringify(word.text))
-      : problem("badOnLost", word, word.text),
-  watchdog: boolean,
-  lockAtLeast: (word, name) => duration(word, name, "s", 0),
-  holdAtMost: (word, name) => duration(word, name, "s", SHORTEST_LOCK_TIME_MS),
-  autoUnlock: boolean,
-  release: (word) =>
-    word.text === "awaited" || word.text === "background"
-      ? literal(JSON.stringify(word.text))
-      : problem("badRelease", word, word.text),
-  reentrant: boolean,
-  fencing: boolean,
-  store: (word) =>
-    STORE_NAME.test(word.text) ? literal(JSON.stringify(word.text)) : problem("badStore", word, word.text),
-  replicas: (word, name) => count(word, name, MOST_REPLICAS),
-  mode: (word) =>
-    word.text === "read" || word.text === "write"
-      ? literal(JSON.stringify(word.text))
-      : problem("badMode", word, word.text),
-  permits: (word) =>
-    /^\d+$/.test(word.text) && Number(word.text) >= 1 && Number(word.text) <= MOST_PERMITS
-      ? literal(String(Number(word.text)))
-      : problem("badPermits", word, word.text, String(MOST_PERMITS)),
-  each: boolean,
-} satisfies Record<(typeof OPTION_NAMES)[number], Reader>;
+export const OPTION_READERS: Readonly<Record<string, Reader>> = Object.fromEntries(
+  ROWS.map(([name, row]): [string, Reader] => [name, (word, inScope) => read(name, row, word, inScope)]),
+);
 
-/** The attributes without a default. How a lock is shared, and how many keys it has, concerns that lock alone. */
-const NO_DEFAULTS = new Set(["mode", "permits", "each"]);
+/** The diagnostics of attributes that allow only some words. Each has its own. */
+const BAD_WORD = {
+  onFailure: "badOnFailure",
+  onLost: "badOnLost",
+  release: "badRelease",
+  store: "badStore",
+  mode: "badMode",
+} satisfies Record<NamesOf<typeof OPTIONS, "choice" | "store">, ProblemName>;
+
+function read(name: string, row: OptionRow, word: Word, inScope: InScope): Value | Problem {
+  switch (row.kind) {
+    case "switch":
+      return boolean(word, name);
+    case "choice":
+      return choice(word, name, row, inScope);
+    case "count":
+      return count(word, name, row);
+    case "time":
+      return duration(word, name, row);
+    default:
+      return row.pattern.test(word.text) ? quoted(word) : badWord(word, name);
+  }
+}
 
 /** Reads the plugin's `defaults`, which have the names and values of the tag's attributes. */
 export function readDefaults(options: unknown): { defaults: Defaults; problems: Problem[] } {
@@ -71,16 +59,16 @@ export function readDefaults(options: unknown): { defaults: Defaults; problems: 
     report("Expected the plugin's `defaults` to be an object.");
     return { defaults, problems };
   }
-  const names = Object.keys(OPTION_READERS).filter((name) => !NO_DEFAULTS.has(name));
+  const names = ROWS.filter(([, { preset }]) => preset !== "nowhere").map(([name]) => name);
   const inherited = inheritedAmong(names, options);
   if (inherited !== undefined) report(`In the plugin's \`defaults\`: ${notOwn(inherited)}.`);
   for (const [name, given] of Object.entries(options)) {
-    const read = names.includes(name) ? OPTION_READERS[name] : undefined;
-    if (read === undefined) {
+    const reader = names.includes(name) ? OPTION_READERS[name] : undefined;
+    if (reader === undefined) {
       report(`The plugin's \`defaults\` have no option \`${name}\`.${nearestOrAll(name, names)}`);
       continue;
     }
-    const value = read({ ...nowhere, text: String(given) }, name, () => true);
+    const value = reader({ ...nowhere, text: String(given) }, () => true);
     if ("message" in value) report(`In the plugin's \`defaults\`: ${value.message}`);
     else if (value.kind === "failure")
       report("In the plugin's `defaults`, `onFailure` can be `throw` or `skip`.");
@@ -97,10 +85,25 @@ export function literalOf(value: Value | undefined): string | undefined {
   return value?.kind === "literal" ? value.code : undefined;
 }
 
-function count(word: Word, name: string, max: number): Value | Problem {
-  return /^\d+$/.test(word.text) && Number(word.text) <= max
-    ? literal(String(Number(word.text)))
-    : problem("badCount", word, name, word.text, String(max));
+function quoted({ text }: Word): Value {
+  return literal(JSON.stringify(text));
+}
+
+function badWord(word: Word, name: string, ...words: readonly string[]): Problem {
+  return problem(BAD_WORD[name as keyof typeof BAD_WORD], word, word.text, ...words);
+}
+
+function count(word: Word, name: string, { from, to }: Count): Value | Problem {
+  const number = /^\d+$/.test(word.text) ? Number(word.text) : NaN;
+  if (number >= from && number <= to) return literal(String(number));
+  return problem(
+    name === "permits" ? "badPermits" : "badCount",
+    word,
+    name,
+    word.text,
+    String(from),
+    String(to),
+  );
 }
 
 function boolean(word: Word, name: string): Value | Problem {
@@ -111,25 +114,27 @@ function boolean(word: Word, name: string): Value | Problem {
 
 const DURATION = new RegExp(String.raw`^(\d+(?:\.\d+)?)(${Object.keys(MS_PER_UNIT).join("|")})?$`);
 
-function duration(word: Word, name: string, bareUnit: DurationUnit, shortestMs: number): Value | Problem {
+function duration(word: Word, name: string, { unit: bareUnit, from }: Time): Value | Problem {
   const [, amount = "", unit = bareUnit] = DURATION.exec(word.text) ?? [];
   const ms = amount === "" ? NaN : Number(amount) * MS_PER_UNIT[unit as DurationUnit];
   const longestMs = LONGEST_DURATION_HOURS * MS_PER_UNIT.h;
-  if (ms >= shortestMs && ms <= longestMs) return literal(JSON.stringify(`${amount}${unit}`));
-  const from = shortestMs === 0 ? "" : `at least ${shortestMs} ms and `;
-  const expected = `a duration such as \`500ms\`, \`20s\` or \`2m\` (a bare number is in ${bareUnit}), ${from}at most ${LONGEST_DURATION_HOURS} hours`;
+  if (ms >= from && ms <= longestMs) return literal(JSON.stringify(`${amount}${unit}`));
+  const atLeast = from === 0 ? "" : `at least ${from} ms and `;
+  const expected = `a duration such as \`500ms\`, \`20s\` or \`2m\` (a bare number is in ${bareUnit}), ${atLeast}at most ${LONGEST_DURATION_HOURS} hours`;
   return problem("badDuration", word, name, word.text, expected);
 }
 
-const FAILURE_ACTIONS = ["throw", "skip"];
+function choice(word: Word, name: string, { values, orClass }: Choice, inScope: InScope): Value | Problem {
+  if (values.includes(word.text)) return quoted(word);
+  return orClass === true ? className(word, name, values, inScope) : badWord(word, name);
+}
 
-function failureAction(word: Word, inScope: (identifier: string) => boolean): Value | Problem {
-  const { text } = word;
-  if (FAILURE_ACTIONS.includes(text)) return literal(JSON.stringify(text));
-  const hint = didYouMean(text, FAILURE_ACTIONS);
+function className(word: Word, name: string, values: readonly string[], inScope: InScope): Value | Problem {
+  const hint = didYouMean(word.text, values);
   // The type checker reports a missing class. But nobody names a class `ignore`, so an unknown name in lower case is not meant as one.
-  const isNoClass = (/^[\p{Ll}]/u.test(text) || hint !== "") && !text.includes(".") && !inScope(text);
-  if (isNoClass || !TYPE_NAME.test(text)) return problem("badOnFailure", word, text, hint);
+  const isNoClass =
+    (/^[\p{Ll}]/u.test(word.text) || hint !== "") && !word.text.includes(".") && !inScope(word.text);
+  if (isNoClass || !TYPE_NAME.test(word.text)) return badWord(word, name, hint);
   return { kind: "failure", piece: { code: word.text, from: word, exact: true } };
 }
 

@@ -1,11 +1,11 @@
 import type * as TS from "typescript";
+import { ATTRIBUTE_NAMES, isAttribute } from "../../runtime/attributes/tag-attributes";
 import type { Parser } from "../parser/parser";
 import { didYouMean, nearestOrAll } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { stringLiteral } from "../text/string-literal";
-import { ATTRIBUTES } from "./attributes";
 import type { JoinPoint } from "./join-points";
 import { readKey, readWhen, readWholeKey, type KeyPart, type WholeKey } from "./key";
 import { identifiersIn, identifiersOf } from "./names";
@@ -79,7 +79,7 @@ export function plan(
     const read = OPTION_READERS[attribute];
     const word = read && single(attribute, items, reading);
     if (word === undefined) continue;
-    const value = read?.(word, attribute, (identifier) => identifiersIn(ts, file).has(identifier));
+    const value = read?.(word, (identifier) => identifiersIn(ts, file).has(identifier));
     if (value === undefined) continue;
     if ("message" in value) reading.problems.push(value);
     else values.set(attribute, value);
@@ -215,9 +215,9 @@ function byName(attributes: readonly Attribute[], { problems }: Reading): Map<st
   const found = new Map<string, Attribute>();
   for (const attribute of attributes) {
     const { text } = attribute.name;
-    if (!ATTRIBUTES.includes(text)) {
+    if (!isAttribute(text)) {
       const other = attributeCalled(text);
-      const hint = other === undefined ? nearestOrAll(text, ATTRIBUTES) : ` Did you mean \`${other}\`?`;
+      const hint = other === undefined ? nearestOrAll(text, ATTRIBUTE_NAMES) : ` Did you mean \`${other}\`?`;
       problems.push(problem("unknownAttribute", attribute.name, text, hint));
     } else if (found.has(text)) {
       problems.push(problem("duplicateAttribute", attribute.name, text));

@@ -1,7 +1,7 @@
+import { ATTRIBUTE_NAMES, ATTRIBUTES, isAttribute } from "../../runtime/attributes/tag-attributes";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { attributesAlone, disguiseIn } from "./disguises";
-import { ATTRIBUTES } from "./attributes";
 import { DOCUMENTATION, hasOurAttributes, isMeant, isNear, TAG_NAME } from "./spelling";
 import { unitCalled } from "./units";
 
@@ -115,8 +115,6 @@ const EQUALS = /\s*=\s*/y;
 const QUOTED = /"([^"]*)"|'([^']*)'|`([^`]*)`/y;
 /** Matches an unquoted value. A word before `=` is the name of the next attribute. */
 const BARE = /[^\s,"'`=]+(?!\s*=)(?![^\s,"'`=])/y;
-/** The attributes that are true or false. */
-const SWITCHES: ReadonlySet<string> = new Set(["watchdog", "autoUnlock", "reentrant", "fencing", "each"]);
 const COMMA = /\s*,\s*/y;
 const JUNK = /\S+/y;
 /** Matches further text, up to the next tag or attribute. */
@@ -124,12 +122,16 @@ const MORE_JUNK = /(?:\s+(?!@\w|[A-Za-z_$][\w$-]*\s*=)\S+)+/y;
 /** Matches a tag of JSDoc after ours, such as `@internal`. */
 const OTHER_TAG = /^@\w/;
 /** Matches the text of such a tag, up to the next tag or attribute of ours. The text may contain an `=`. */
-const MORE_OF_TAG = new RegExp(String.raw`(?:\s+(?!@\w|(?:${ATTRIBUTES.join("|")})\s*=)\S+)+`, "y");
+const MORE_OF_TAG = new RegExp(String.raw`(?:\s+(?!@\w|(?:${ATTRIBUTE_NAMES.join("|")})\s*=)\S+)+`, "y");
 /** Matches a whole word after a space that may be a tag of JSDoc. `@acme/pay` is a value. */
 const TAG_AFTER_SPACE = /(?<=\s)@([A-Za-z]\w*)(?=[\s,]|$)/y;
 /** Matches `businessFlag:`. */
 const COLON = /^[A-Za-z]\w*:/;
 const SPACES = /\s*/y;
+
+function isSwitch(name: string): boolean {
+  return isAttribute(name) && ATTRIBUTES[name].kind === "switch";
+}
 
 /** Replaces the parentheses of `@redisLock(businessFlag=pay)` by spaces, so that the attributes can be read. */
 function withoutParentheses(content: string, from: number): { content: string; parentheses?: Span } {
@@ -201,7 +203,7 @@ function parseAttributes(
       if (before !== undefined && unit !== undefined) {
         const value = `${attributes.at(-1)?.name.text}=${before.text}`;
         problems.push(problem("unitApart", junk, junk.text, value, unit));
-      } else if (!isMore && SWITCHES.has(junk.text)) {
+      } else if (!isMore && isSwitch(junk.text)) {
         problems.push(problem("noValue", junk, junk.text));
       } else {
         const kind = COLON.test(junk.text)

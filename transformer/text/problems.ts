@@ -11,6 +11,10 @@ type Text = (...words: string[]) => string;
 
 const tick = (word: string): string => `\`${word}\``;
 
+function notInRange(name = "", found = "", from = "", to = ""): string {
+  return `Expected ${tick(name)} to be a whole number from ${from} to ${to}, got ${tick(found)}.`;
+}
+
 /** Every diagnostic of the transformer. A code never changes its meaning. */
 const PROBLEMS = {
   // The tag's grammar.
@@ -90,11 +94,7 @@ const PROBLEMS = {
     "LW1104",
     (name, found, expected) => `Expected ${tick(name)} to be ${expected}, got ${tick(found)}.`,
   ],
-  badCount: [
-    "LW1105",
-    (name, found, most) =>
-      `Expected ${tick(name)} to be a whole number from 0 to ${most}, got ${tick(found)}.`,
-  ],
+  badCount: ["LW1105", notInRange],
   badBoolean: [
     "LW1106",
     (name, found) => `Expected ${tick(name)} to be \`true\` or \`false\`, got ${tick(found)}.`,
@@ -134,10 +134,7 @@ const PROBLEMS = {
     (found) => `Expected \`release\` to be \`awaited\` or \`background\`, got ${tick(found)}.`,
   ],
   badMode: ["LW1120", (found) => `Expected \`mode\` to be \`read\` or \`write\`, got ${tick(found)}.`],
-  badPermits: [
-    "LW1121",
-    (found, most) => `Expected \`permits\` to be a whole number from 1 to ${most}, got ${tick(found)}.`,
-  ],
+  badPermits: ["LW1121", notInRange],
   modeAndPermits: ["LW1122", () => "A lock has either a `mode` or `permits`. Remove one of them."],
   fencingBesideOthers: [
     "LW1123",

@@ -1,6 +1,7 @@
 import test from "ava";
 import ts from "typescript";
-import { aboutAttribute, ABOUT_ATTRIBUTES } from "../../../transformer/hosts/language-service/attributes";
+import { ABOUT_ATTRIBUTES } from "../../../runtime/attributes/documentation";
+import { aboutAttribute } from "../../../transformer/hosts/language-service/attributes";
 import { completionsAt } from "../../../transformer/hosts/language-service/completions";
 import { referencesIn } from "../../../transformer/hosts/language-service/references";
 import { weave } from "../../../transformer/weave/weave";

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import test from "ava";
 import ts from "typescript";
+import { ATTRIBUTE_NAMES, ATTRIBUTES as TABLE } from "../../../runtime/attributes/tag-attributes";
 import { readDefaults } from "../../../transformer/read/options";
 import { weave } from "../../../transformer/weave/weave";
 
@@ -33,8 +34,8 @@ function onMethod(tag: string): string {
 }
 
 const ESM = { ts, module: "esm" } as const;
-const ATTRIBUTES =
-  "There are `businessFlag`, `keyName`, `keyType`, `keyClass`, `fieldName`, `key`, `when`, `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `release`, `reentrant`, `fencing`, `store`, `replicas`, `mode`, `permits`, `each`.";
+const ATTRIBUTES = `There are ${ATTRIBUTE_NAMES.map((name) => `\`${name}\``).join(", ")}.`;
+const SWITCHES = ATTRIBUTE_NAMES.filter((name) => TABLE[name].kind === "switch");
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
   "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
@@ -211,7 +212,7 @@ const GRAMMAR: readonly Row[] = [
     code: "LW1002",
     message: "There is no attribute `prefix`. Did you mean `businessFlag`?",
   },
-  ...["watchdog", "autoUnlock", "reentrant", "fencing", "each"].map((name) => ({
+  ...SWITCHES.map((name) => ({
     title: `${name} without a value`,
     source: onMethod(`@redisLock businessFlag=pay keyName=orderNo «${name}»`),
     code: "LW1001",
@@ -597,7 +598,7 @@ const VALUES: readonly Row[] = [
     code: "LW1105",
     message: `Expected \`replicas\` to be a whole number from 0 to 100, got \`${count}\`.`,
   })),
-  ...["watchdog", "autoUnlock", "reentrant", "fencing"].map((name) => ({
+  ...SWITCHES.filter((name) => name !== "each").map((name) => ({
     title: `${name}=yes`,
     source: onMethod(`@redisLock businessFlag=pay ${name}=«yes»`),
     code: "LW1106",

@@ -1,44 +1,49 @@
 import test from "ava";
 import ts from "typescript";
+import type { OptionRow } from "../../../runtime/attributes/table";
+import { OPTIONS } from "../../../runtime/attributes/tag-attributes";
 import { assertForEach, DEFAULTS, settle, type Settings } from "../../../runtime/lock/settings";
 import { OPTION_READERS, readDefaults } from "../../../transformer/read/options";
 import { weave } from "../../../transformer/weave/weave";
 
 // Every pair of attributes either works or is rejected, in tags and in options that code passes.
 
-/** A value for each attribute that is not its default. */
-const VALUES: Readonly<Record<string, string>> = {
+/** A value of each attribute that is not its default, except for switches. */
+const OTHER_VALUES: Readonly<Record<string, string>> = {
   lockTime: "60s",
   retryTimes: "1",
   waitTime: "50ms",
   onFailure: "skip",
   onLost: "warn",
-  watchdog: "false",
   lockAtLeast: "10s",
   holdAtMost: "5m",
-  autoUnlock: "false",
   release: "background",
-  reentrant: "true",
-  fencing: "true",
   store: "other",
   replicas: "1",
   mode: "read",
   permits: "5",
-  each: "true",
 };
+
+const OPTION_ROWS: readonly (readonly [string, OptionRow])[] = Object.entries(OPTIONS);
+
+/** A value of each attribute that is not its default. */
+const VALUES: Readonly<Record<string, string>> = Object.fromEntries(
+  OPTION_ROWS.map(([name, row]) => [
+    name,
+    row.kind === "switch" ? String(!row.default) : (OTHER_VALUES[name] ?? ""),
+  ]),
+);
 
 /** The value with which an attribute is off. `holdAtMost` has none. */
 const OFF: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    OPTION_ROWS.flatMap(([name, row]) => (row.kind === "switch" ? [[name, String(row.default)]] : [])),
+  ),
   lockAtLeast: "0s",
-  watchdog: "true",
-  autoUnlock: "true",
   release: "awaited",
-  reentrant: "false",
-  fencing: "false",
   replicas: "0",
   mode: "write",
   permits: "1",
-  each: "false",
 };
 
 /** These attributes are about one lock, so no configuration has a default for them. */
@@ -99,8 +104,12 @@ function settled(attributes: string, defaults = DEFAULTS): Settings {
   return settings;
 }
 
-test("the table of pairs contains every attribute", (t) => {
+test("every attribute has a value in this test, which is not its default", (t) => {
   t.deepEqual(Object.keys(VALUES), Object.keys(OPTION_READERS));
+  for (const [name, row] of OPTION_ROWS) {
+    t.not(VALUES[name], "", name);
+    t.not(VALUES[name], String(row.default), name);
+  }
 });
 
 test("every pair of attributes works in tags and in options, or is rejected at one of its words", (t) => {

@@ -1,5 +1,6 @@
 import test from "ava";
 import ts from "typescript";
+import { LOCK_ATTRIBUTES } from "../../../runtime/attributes/table";
 import { readDefaults } from "../../../transformer/read/options";
 import { weave, type Woven } from "../../../transformer/weave/weave";
 
@@ -185,18 +186,20 @@ test("an error caused by a default of the project is reported at the tag", (t) =
   t.deepEqual(others, []);
 });
 
+const OPTIONS_WITH_DEFAULTS = `There are ${Object.keys(LOCK_ATTRIBUTES)
+  .filter((name) => name !== "mode" && name !== "permits")
+  .map((name) => `\`${name}\``)
+  .join(", ")}.`;
+
 const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = [
   [null, "Expected the plugin's `defaults` to be an object."],
   ["lockTime=20", "Expected the plugin's `defaults` to be an object."],
   [{ lockTme: 20 }, "The plugin's `defaults` have no option `lockTme`. Did you mean `lockTime`?"],
   [
     { businessFlag: "pay" },
-    "The plugin's `defaults` have no option `businessFlag`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `release`, `reentrant`, `fencing`, `store`, `replicas`.",
+    `The plugin's \`defaults\` have no option \`businessFlag\`. ${OPTIONS_WITH_DEFAULTS}`,
   ],
-  [
-    { toString: 1 },
-    "The plugin's `defaults` have no option `toString`. There are `lockTime`, `retryTimes`, `waitTime`, `onFailure`, `onLost`, `watchdog`, `lockAtLeast`, `holdAtMost`, `autoUnlock`, `release`, `reentrant`, `fencing`, `store`, `replicas`.",
-  ],
+  [{ toString: 1 }, `The plugin's \`defaults\` have no option \`toString\`. ${OPTIONS_WITH_DEFAULTS}`],
   [
     { watchdog: "maybe" },
     "In the plugin's `defaults`: Expected `watchdog` to be `true` or `false`, got `maybe`.",

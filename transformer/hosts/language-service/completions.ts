@@ -1,10 +1,11 @@
 import type * as TS from "typescript";
+import { ABOUT_ATTRIBUTES } from "../../../runtime/attributes/documentation";
+import { ATTRIBUTE_NAMES, ATTRIBUTES, isAttribute } from "../../../runtime/attributes/tag-attributes";
 import { MS_PER_UNIT } from "../../../runtime/limits";
-import { ATTRIBUTES } from "../../read/attributes";
 import { TAG_NAME } from "../../read/spelling";
 import type { AnyFunction } from "../../read/syntax";
 import type { Tag } from "../../read/tag";
-import { aboutAttribute, ABOUT_ATTRIBUTES } from "./attributes";
+import { aboutAttribute } from "./attributes";
 import { fieldsOf, parametersOf, stepsOf, typeOfField, typeOfPath, typeOfThis } from "./paths";
 import type { OpenProject } from "./project";
 import { errorClassesIn, typesIn } from "./scope";
@@ -101,7 +102,7 @@ function suggestionsFor(ts: typeof TS, checker: TS.TypeChecker, place: Place): S
   const [typed] = NAME.exec(place.written) ?? [];
   if (typed === undefined) return [];
   const given = new Set(place.tag.attributes.map((attribute) => attribute.name.text));
-  return ATTRIBUTES.filter((attribute) => !given.has(attribute)).map((attribute) => ({
+  return ATTRIBUTE_NAMES.filter((attribute) => !given.has(attribute)).map((attribute) => ({
     name: attribute,
     insertText: `${attribute}=`,
     kind: ts.ScriptElementKind.memberVariableElement,
@@ -125,28 +126,29 @@ function valuesFor(
     symbols.map(({ name }) => ({ name, kind: classElement }));
   const whole = (suggestions: readonly Omit<Suggestion, "typed">[]): Suggestion[] =>
     suggestions.map((one) => ({ ...one, typed: item }));
-  switch (attribute) {
-    case "keyName":
-    case "when":
+  if (!isAttribute(attribute)) return [];
+  const row = ATTRIBUTES[attribute];
+  switch (row.kind) {
+    case "values":
+    case "condition":
       return fn === undefined ? [] : pathsFrom(ts, checker, fn, [], item);
-    case "key": {
+    case "template": {
       const opened = OPEN_VALUE.exec(item)?.[1];
       return fn === undefined || opened === undefined ? [] : pathsFrom(ts, checker, fn, [], opened);
     }
-    case "fieldName": {
+    case "fields": {
       const object = tag.attributes.find(({ name }) => name.text === "keyName")?.items[0].text;
       return fn === undefined || object === undefined
         ? []
         : pathsFrom(ts, checker, fn, stepsOf(object), item);
     }
-    case "keyClass":
+    case "type":
       return fn === undefined ? [] : whole(classes(typesIn(ts, checker, fn)));
-    case "onFailure":
-      return whole([...words, ...(fn === undefined ? [] : classes(errorClassesIn(ts, checker, fn)))]);
-    case "lockTime":
-    case "lockAtLeast":
-    case "waitTime":
-    case "holdAtMost":
+    case "choice": {
+      const hasClasses = "orClass" in row && fn !== undefined;
+      return whole([...words, ...(hasClasses ? classes(errorClassesIn(ts, checker, fn)) : [])]);
+    }
+    case "time":
       return whole(/^\d+/.test(item) ? withUnits(ts, item) : words);
     default:
       return whole(words);

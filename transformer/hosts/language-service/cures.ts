@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import { LOCK_ATTRIBUTES } from "../../../runtime/attributes/table";
 import { didYouMean, meantIn } from "../../text/did-you-mean";
 import { commentsThatMentionIt } from "../../read/comments";
 import { unitCalled } from "../../read/units";
@@ -42,14 +43,14 @@ const FIXES: Readonly<Record<string, (found: Found) => readonly Fix[]>> = {
   LW1106: (found) => trueOrFalse(found).map((word) => changeTo(found, word)),
   LW1107: suggested,
   LW1108: suggested,
-  LW1110: (found) => oneOf(found, "throw", "warn"),
+  LW1110: (found) => oneOf(found, LOCK_ATTRIBUTES.onLost.values),
   LW1111: (found) => {
     const [, name = "", other = ""] = /did you mean `(\w+)=([^`=]+)`\?$/.exec(found.message) ?? [];
     const amount = Number.parseInt(other, 10);
     return [other, `${amount}${name === "lockTime" ? "s" : "ms"}`].map((text) => changeTo(found, text));
   },
-  LW1114: (found) => oneOf(found, "awaited", "background"),
-  LW1120: (found) => oneOf(found, "read", "write"),
+  LW1114: (found) => oneOf(found, LOCK_ATTRIBUTES.release.values),
+  LW1120: (found) => oneOf(found, LOCK_ATTRIBUTES.mode.values),
   LW1201: (found) => (meantIn(found.message) === undefined ? inQuotes(found) : suggested(found)),
   LW1202: suggested,
   LW1302: makeAsync,
@@ -88,7 +89,7 @@ function inQuotes(found: Found): readonly Fix[] {
   return /["'`]/.test(following) ? [] : [changeTo(found, `"${found.words}"`)];
 }
 
-function oneOf(found: Found, ...words: readonly string[]): readonly Fix[] {
+function oneOf(found: Found, words: readonly string[]): readonly Fix[] {
   const word = meantIn(didYouMean(found.words, words));
   return word === undefined ? [] : [changeTo(found, word)];
 }

@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import { ATTRIBUTES, isAttribute } from "../../../runtime/attributes/tag-attributes";
 import { codeIn } from "../../read/names-in-tags";
 import type { AnyFunction } from "../../read/syntax";
 import type { Item, Tag, Word } from "../../read/tag";
@@ -57,19 +58,21 @@ function inValue(
   attribute: string,
   item: Item,
 ): Reference[] {
-  switch (attribute) {
-    case "keyName":
-    case "when":
-    case "key":
+  if (!isAttribute(attribute)) return [];
+  const row = ATTRIBUTES[attribute];
+  switch (row.kind) {
+    case "values":
+    case "condition":
+    case "template":
       return codeIn(ts, attribute, item, fn.getSourceFile()).flatMap((code) =>
         inExpression(ts, checker, fn, code),
       );
-    case "fieldName":
+    case "fields":
       return inField(ts, checker, fn, tag, item);
-    case "keyClass":
+    case "type":
       return inName(ts, checker, fn, item, ts.SymbolFlags.Type);
-    case "onFailure":
-      return inName(ts, checker, fn, item, ts.SymbolFlags.Value);
+    case "choice":
+      return "orClass" in row ? inName(ts, checker, fn, item, ts.SymbolFlags.Value) : [];
     default:
       return [];
   }

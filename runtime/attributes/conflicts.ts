@@ -1,8 +1,10 @@
+import type { AttributeName } from "./tag-attributes";
+
 // Attributes of a lock that cannot be combined, in tags and in options alike.
 
 /** An attribute with this value. Without a value: any value except the default. */
 interface Attribute {
-  readonly name: string;
+  readonly name: AttributeName;
   readonly value?: string;
 }
 
@@ -15,8 +17,8 @@ interface RefusedPair {
 
 const WHOLE_KEY = "`key` is the whole key";
 
-const REFUSED_PAIRS: readonly RefusedPair[] = [
-  ...["businessFlag", "keyName", "keyType", "keyClass", "fieldName"].map((name): RefusedPair => ({
+export const REFUSED_PAIRS: readonly RefusedPair[] = [
+  ...(["businessFlag", "keyName", "keyType", "keyClass", "fieldName"] as const).map((name): RefusedPair => ({
     one: { name },
     other: { name: "key" },
     because: WHOLE_KEY,
@@ -57,7 +59,7 @@ const REFUSED_PAIRS: readonly RefusedPair[] = [
     other: { name: "lockAtLeast" },
     because: "if one key is busy, the others must be free at once",
   },
-  ...["lockAtLeast", "replicas"].flatMap((name): readonly RefusedPair[] => [
+  ...(["lockAtLeast", "replicas"] as const).flatMap((name): readonly RefusedPair[] => [
     { one: { name }, other: { name: "mode", value: "read" }, because: `\`${name}\` needs an exclusive lock` },
     { one: { name }, other: { name: "permits" }, because: `\`${name}\` needs an exclusive lock` },
   ]),

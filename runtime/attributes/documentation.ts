@@ -1,0 +1,168 @@
+import { MOST_KEYS, MS_PER_UNIT } from "../limits";
+import { ATTRIBUTE_NAMES, ATTRIBUTES, type AttributeName } from "./tag-attributes";
+
+// The documentation of the attributes, for the editor and for docs/attributes.md. The runtime does not load this file. After a change, run
+// `node --require ts-node/register/transpile-only build/attribute-reference.ts`.
+
+/** The documentation of an attribute. */
+export interface About {
+  /** The value that applies if the tag does not set the attribute. */
+  readonly byDefault: string;
+  /** One short phrase. */
+  readonly meaning: string;
+  /** Whole sentences that add to the meaning. */
+  readonly details?: string;
+  /** Values to suggest. */
+  readonly values: readonly string[];
+}
+
+interface Texts extends Pick<About, "meaning" | "details"> {
+  /** For attributes whose default is not a value. */
+  readonly byDefault?: string;
+  /** Values to suggest, for attributes that may have many. */
+  readonly examples?: readonly string[];
+}
+
+const TEXTS: Readonly<Record<AttributeName, Texts>> = {
+  businessFlag: {
+    byDefault: "required",
+    meaning: "The namespace of the key: `LOCK_<businessFlag>_<key>`",
+    details: "Do not combine it with `key`.",
+  },
+  keyName: {
+    byDefault: "none, so the flag alone is the lock",
+    meaning: "The value that tells locks apart: a parameter, path, list, or expression",
+    details:
+      'For example, the parameter `orderNo`, the path `order.user.id` or `this.tenant`, the list `tenant,order.id`, or the quoted expression `"order.lines[0].sku"`. Names from destructured parameters work, too.',
+  },
+  keyType: {
+    meaning: "How Lockweave reads the value: as itself, an object, or JSON",
+    details:
+      "`VALUE` uses the value itself. `CLASS` uses a field of an object. `JSON` uses a field of JSON text, or of what `JSON.stringify` makes of the value. That includes `toJSON` and `Map`.",
+  },
+  keyClass: {
+    meaning: "The class or interface of the parameter, for `CLASS` and `JSON`",
+    details: "The compiler checks the parameter against it.",
+  },
+  fieldName: {
+    meaning: "The field for `CLASS` and `JSON`: a path, or a list of paths",
+  },
+  key: {
+    meaning: 'The whole key as a template, instead of `businessFlag`: `"mutex:${orderNo}"`',
+    details:
+      "Use it to share a lock with other programs. `${...}` holds a parameter, a path, or another expression. Write a text between two of them. No value may contain that text.",
+  },
+  when: {
+    meaning: "Acquires the lock only if this boolean is true: a path or quoted expression",
+    details:
+      'For example, `when="order.amount > 100"`. If it is false, the body runs without a lock, and `currentLock()` returns `undefined`.',
+  },
+  lockTime: {
+    meaning: "The time to live of the key, in seconds or with a unit",
+    details: "For example, `20`, `500ms`, `20s`, or `2m`.",
+    examples: ["30s", "500ms", "2m"],
+  },
+  retryTimes: {
+    meaning: "How many times a waiter checks again",
+    details: "The wait budget is `retryTimes` times `waitTime`.",
+    examples: ["3", "0"],
+  },
+  waitTime: {
+    meaning: "The time between two checks, in milliseconds or with a unit",
+    details: "A release wakes the waiter earlier. That uses up no check.",
+    examples: ["5s", "500ms"],
+  },
+  onFailure: {
+    meaning: "What happens if the lock is not free within the wait budget",
+    details:
+      "`throw` throws a `LockWaitTimeoutError`. `skip` skips the body and resolves to `undefined`. The name of your own error class, such as `OrderBusyError`, throws that class with a message and the `cause`. If the store does not answer, all three throw `LOCK_UNREACHABLE`.",
+  },
+  onLost: {
+    meaning: "What happens if the lock ends before the body does",
+    details:
+      "`throw` throws a `LockLostError`, whatever the body returned. `warn` logs a warning and returns the result.",
+  },
+  watchdog: {
+    meaning: "Renews the key at a third of `lockTime` while the body runs",
+  },
+  lockAtLeast: {
+    byDefault: "no minimum",
+    meaning: "Keeps the lock for at least this long, even if the body finishes sooner",
+    details: "Use it for jobs that several machines start by their clocks. It is at most `lockTime`.",
+    examples: ["10s", "1m"],
+  },
+  holdAtMost: {
+    byDefault: "no limit",
+    meaning: "Stops renewing this long after the lock was acquired",
+    details: "A body that hangs then loses the lock, and its `signal` aborts. It is at least `lockTime`.",
+    examples: ["5m", "1h"],
+  },
+  autoUnlock: {
+    meaning: "Releases the lock when the body ends",
+    details: "`false` leaves the key to expire instead.",
+  },
+  release: {
+    meaning: "Whether the caller waits for the reply to the release",
+    details:
+      "`background` does not wait, which saves a round trip. If only that reply shows that the lock was lost, Lockweave reports the loss in the log and the events.",
+  },
+  reentrant: {
+    meaning: "Lets the async context that holds the key acquire it again",
+    details:
+      "Lockweave counts the entries. All branches of a `Promise.all` inside the body share the context, so all of them enter.",
+  },
+  fencing: {
+    meaning: "Draws a fencing token, which rises with each holder",
+  },
+  store: {
+    meaning: "The store, by its name in `configure({ stores })`",
+    details: "`default` is the store of `redis` or `store`. The same key is a different lock in each store.",
+    examples: ["default"],
+  },
+  replicas: {
+    meaning: "The number of replicas that must confirm the lock and each renewal",
+    details: "A failover to one of them does not lose the lock.",
+    examples: ["1", "0"],
+  },
+  mode: {
+    meaning: "`write` holds the lock alone. `read` shares it with other readers",
+    details:
+      "Any number of readers may hold the lock. Readers and writers wait in one queue, and readers in a row enter together. The body of a reader may read again. If it asks to write, that is an error.",
+  },
+  permits: {
+    meaning: `How many callers may hold the lock at once, at most ${inEnglish(ATTRIBUTES.permits.to)}`,
+    details: "If callers use two numbers, the smaller one applies, and Lockweave warns.",
+    examples: ["5"],
+  },
+  each: {
+    meaning: "Makes each part of `keyName`, and each array element, a key of its own",
+    details: `Acquires all keys or none, at most ${MOST_KEYS}. Their order does not matter.`,
+  },
+};
+
+/** The documentation of every attribute. */
+export const ABOUT_ATTRIBUTES: Readonly<Record<string, About>> = Object.fromEntries(
+  ATTRIBUTE_NAMES.map((name) => [name, about(name)]),
+);
+
+function about(name: AttributeName): About {
+  const { byDefault = defaultOf(name), examples = valuesOf(name), ...texts } = TEXTS[name];
+  return { byDefault, ...texts, values: examples };
+}
+
+/** Returns the default as a tag writes it, or nothing. */
+function defaultOf(name: AttributeName): string {
+  const row = ATTRIBUTES[name];
+  if (!("default" in row)) return "";
+  return `\`${row.kind === "time" ? row.default / MS_PER_UNIT[row.unit] : row.default}\``;
+}
+
+function inEnglish(number: number): string {
+  return number.toLocaleString("en-US");
+}
+
+function valuesOf(name: AttributeName): readonly string[] {
+  const row = ATTRIBUTES[name];
+  if (row.kind === "switch") return ["true", "false"];
+  return row.kind === "choice" ? row.values : [];
+}
