@@ -1,6 +1,6 @@
 import test from "ava";
 import { UNSUPPORTED, type Unsupported } from "../../../runtime/unsupported";
-import { isMatrix } from "../../support/suites";
+import { isMatrix, outsideMatrix } from "../../support/suites";
 import type { Files, Finished } from "../project";
 import { bundle, bundlerNamed, projectOf, TESTED } from "./bundlers";
 import { placeIn } from "./sources";
@@ -185,3 +185,22 @@ for (const build of TESTED_BUILDS) {
     t.is(code, 0, stdout + stderr);
   });
 }
+
+outsideMatrix("Vite: a locked function in a web worker is an error at its tag", async (t) => {
+  for (const creation of [
+    `new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });`,
+    `import OwnWorker from "./worker.ts?worker";\nnew OwnWorker();`,
+  ]) {
+    const { code, stdout, stderr } = await built(
+      { bundler: "Vite", place: "browser", ...vite(`worker: { format: "es" }`) },
+      {
+        "src/pay.ts": PAY,
+        "src/worker.ts": `import { pay } from "./pay.js";\npay("A1").then(console.log);\n`,
+        "src/main.ts": `${creation}\n`,
+      },
+    );
+    const output = stdout + stderr;
+    t.not(code, 0, output);
+    t.true(output.includes("src/pay.ts(3,5): error LW1409: `pay` is in a build"), output);
+  }
+});

@@ -79,6 +79,8 @@ interface Plugin {
     readonly preserveSymlinks?: boolean | undefined;
     readonly resolve?: { readonly symlinks?: boolean | undefined } | undefined;
   }): undefined;
+  /** Adds a plugin to the builds of web workers, for which Vite does not use the plugins of the application. */
+  config(): { readonly worker: { plugins(): WorkerPlugin[] } };
   /** Reads the options of Vite. Farm throws at names that it does not know. */
   configResolved(config: {
     readonly resolve?: { readonly preserveSymlinks?: boolean | undefined } | undefined;
@@ -89,6 +91,11 @@ interface Plugin {
   buildEnd(this: BuildContext, error?: Error): void;
   /** Reports code that cannot run in the environment of the output. This is not `generateBundle`, because that crashes Farm. */
   writeBundle(this: BuildContext, options: object, bundle: Bundle): void;
+}
+
+/** Vite does not write the output of a worker itself, and so does not call `writeBundle` for it. */
+interface WorkerPlugin extends Plugin {
+  generateBundle: Plugin["writeBundle"];
 }
 
 /**
@@ -134,6 +141,14 @@ function lockweave(options?: PluginOptions): Plugin {
       lookBehindLinks(input.resolve?.symlinks === false);
       return undefined;
     },
+    config: () => ({
+      worker: {
+        plugins: () => {
+          const ofWorker = lockweave(options);
+          return [{ ...ofWorker, generateBundle: ofWorker.writeBundle }];
+        },
+      },
+    }),
     configResolved({ resolve }) {
       lookBehindLinks(resolve?.preserveSymlinks);
     },
