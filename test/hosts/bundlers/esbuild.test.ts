@@ -32,25 +32,27 @@ console.log(JSON.stringify([asked, told]));
   t.deepEqual(JSON.parse((await project.run("dist/main.js")).stdout), [text, text]);
 });
 
-test("esbuild: files with custom extensions are woven if their loader is for code", async (t) => {
+test("esbuild: files with custom extensions, or with none, are woven if their loader is for code", async (t) => {
   const pay = (flag: string): string =>
     `/** @redisLock businessFlag=${flag} */\nexport async function ${flag}() { const x = <any>1; return x; }\n`;
   const project = await projectOf(esbuild, {
     "src/main.ts": `import { one } from "./one.es";
 import { two } from "./two.part+tsx";
-console.log(one, two);
+import { three } from "./three";
+console.log(one, two, three);
 `,
     "src/one.es": pay("one"),
+    "src/three": pay("three"),
     "src/two.part+tsx": pay("two").replace("<any>1", "<p>1</p>"),
   });
   const config = await project.read("esbuild.config.mjs");
-  const loader = JSON.stringify({ ".es": "ts", ".part+tsx": "tsx" });
+  const loader = JSON.stringify({ ".es": "ts", ".part+tsx": "tsx", "": "ts" });
   await project.write({
     "esbuild.config.mjs": config.replace("bundle: true", `bundle: true, loader: ${loader}`),
   });
   t.like(await bundle(project, esbuild), { code: 0 });
   const code = await project.read("dist/main.js");
-  t.deepEqual(code.match(/(?<=businessFlag: ")\w+(?=")/g), ["one", "two"]);
+  t.deepEqual(code.match(/(?<=businessFlag: ")\w+(?=")/g), ["one", "two", "three"]);
 });
 
 test("esbuild: CommonJS files are woven and run in each output format", async (t) => {

@@ -286,14 +286,22 @@ const LOADERS: Readonly<Record<string, string>> = {
 /** Returns a pattern for all file extensions that esbuild loads as code. */
 function filterFor(loaders: Readonly<Record<string, string>>): RegExp {
   const endings = Object.keys(loaders).filter((ending) => isCode(loaders[ending]));
-  const sources = endings.map((ending) => `${ending.replaceAll(/[^\w]/g, String.raw`\$&`)}$`);
+  const sources = endings.map((ending) =>
+    ending === "" ? String.raw`(?:^|[\\/])[^.\\/]+$` : `${ending.replaceAll(/[^\w]/g, String.raw`\$&`)}$`,
+  );
   return new RegExp([SOURCE_FILES.source, COMPONENTS.source, ...sources].join("|"));
 }
 
-/** Returns the loader that esbuild would choose, by the longest matching extension. `undefined` if the file is not code. */
+/**
+ * Returns the loader that esbuild would choose, by the longest matching extension. The extension `""` matches a name without a dot.
+ *
+ * @returns `undefined` if the file is not code
+ */
 function loaderOf(path: string, loaders: Readonly<Record<string, string>>): Loader | undefined {
   const name = basename(path);
-  const endings = Array.from(name.matchAll(/\./g), ({ index }) => name.slice(index));
+  const endings = name.includes(".")
+    ? Array.from(name.matchAll(/\./g), ({ index }) => name.slice(index))
+    : [""];
   const loader = endings.map((ending) => loaders[ending]).find((found) => found !== undefined);
   return isCode(loader) ? loader : undefined;
 }
