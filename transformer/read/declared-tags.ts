@@ -14,6 +14,8 @@ export interface DeclaredTag extends Span {
   readonly flag: string;
   /** The name of the function, or `undefined` if declarations give it another name or none. */
   readonly name: string | undefined;
+  /** The body of the function, or `undefined` in declarations. */
+  readonly body: Span | undefined;
 }
 
 /** Returns the tags in a declaration file, where no function has a body. */
@@ -22,7 +24,7 @@ export function declaredTags(ts: Parser, declarations: TS.SourceFile): DeclaredT
     const { tags, problems } = parseTags(declarations.text, comment);
     if (problems.length > 0) return []; // The build of the declaring project reports these.
     const name = declaredFunctionAt(ts, declarations, comment, path);
-    return tags.flatMap((tag) => declaredTag(ts, declarations, tag, name));
+    return tags.flatMap((tag) => declaredTag(ts, declarations, tag, name, undefined));
   });
 }
 
@@ -31,9 +33,10 @@ export function tagsOfSource(ts: Parser, fileName: string, text: string): Declar
   if (!mayHaveTags(text)) return [];
   const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
   const { points } = findJoinPoints(ts, file);
-  return points.flatMap(({ tag, name, flaw }) =>
-    flaw === undefined ? declaredTag(ts, file, tag, name) : [],
-  );
+  return points.flatMap(({ fn, tag, name, flaw }) => {
+    const body = { start: fn.body.getStart(file), end: fn.body.end };
+    return flaw === undefined ? declaredTag(ts, file, tag, name, body) : [];
+  });
 }
 
 function declaredTag(
@@ -41,10 +44,11 @@ function declaredTag(
   file: TS.SourceFile,
   { word: { start, end }, attributes }: Tag,
   name: string | undefined,
+  body: Span | undefined,
 ): DeclaredTag[] {
   const valueOf = (attribute: string): Item | undefined =>
     attributes.find((each) => each.name.text === attribute)?.items[0];
   const key = valueOf("key");
   const flag = valueOf("businessFlag")?.text ?? (key && kindOf(templateIn(ts, key, file)));
-  return flag === undefined ? [] : [{ start, end, flag, name }];
+  return flag === undefined ? [] : [{ start, end, flag, name, body }];
 }

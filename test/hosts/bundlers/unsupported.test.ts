@@ -192,7 +192,7 @@ outsideMatrix("Vite: a locked function in a web worker is an error at its tag", 
     `import OwnWorker from "./worker.ts?worker";\nnew OwnWorker();`,
   ]) {
     const { code, stdout, stderr } = await built(
-      { bundler: "Vite", place: "browser", ...vite(`worker: { format: "es" }`) },
+      { place: "browser", ...vite(`worker: { format: "es" }`) },
       {
         "src/pay.ts": PAY,
         "src/worker.ts": `import { pay } from "./pay.js";\npay("A1").then(console.log);\n`,

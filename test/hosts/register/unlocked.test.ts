@@ -1,5 +1,7 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
+import { build, type Plugin } from "esbuild";
+import lockweave = require("../../../transformer/hosts/bundlers/esbuild");
 import type { Project } from "../project";
 import { HOSTS, makeHosted, ordersAsScript, withoutTypes } from "./project";
 import { inMatrix, outsideMatrix } from "../../support/suites";
@@ -187,17 +189,50 @@ outsideMatrix("JavaScript runs if its source map leads to no file or names no so
   t.is(stdout, "ran\n".repeat(names.length), stderr);
 });
 
+/** Builds `src/main.ts` without comments. The bundle calls the tagged function only if it is `used`. */
+async function bundled(used: boolean, plugins: Plugin[] = []): Promise<Project> {
+  const project = await makeHosted({
+    "package.json": "{}",
+    "src/orders.cts": `${SOURCE}export const format = (price: number): string => price.toFixed(2);\n`,
+    "src/main.cts": used ? APPLICATION : APPLICATION.replace("Orders }", "format }").replace(/void .*/, CALL),
+  });
+  await build({
+    entryPoints: [project.path("src/main.cts")],
+    bundle: true,
+    platform: "node",
+    packages: "external",
+    sourcemap: true,
+    minifyWhitespace: true, // Removes the comments.
+    outfile: project.path("dist/main.js"),
+    plugins,
+  });
+  return project;
+}
+
+const CALL = "console.log(format(2));";
+
 outsideMatrix(
-  "a bundle runs without the locks of its sources, since its bundler may have left functions out",
+  "a bundle that contains a tagged function without its lock is an error, found by its source map",
   async (t) => {
-    const map = JSON.stringify({ version: 3, sources: ["a.ts", "b.ts"], names: [], mappings: "" });
-    const project = await makeHosted({
-      "package.json": "{}",
-      "main.js": "console.log('runs');\n//# sourceMappingURL=main.js.map\n",
-      "main.js.map": map,
-      "a.ts": SOURCE,
-      "b.ts": "",
-    });
-    t.like(await project.run(...HOSTS.Node, "main.js"), { code: 0, stdout: "runs\n" });
+    const project = await bundled(true);
+    t.notRegex(await project.read("dist/main.js"), /redisLock/);
+    const refused = async (): Promise<void> => {
+      const { code, stdout, stderr } = await project.run(...HOSTS.Node, "dist/main.js");
+      t.like({ code, stdout }, { code: 1, stdout: "" });
+      t.true(stderr.includes("dist/" + REFUSED.replaceAll("index.js", "main.js")), stderr);
+    };
+    await refused();
+    await rm(project.path("src"), { recursive: true }); // As in an image for production.
+    await refused();
+  },
+);
+
+outsideMatrix(
+  "a bundle runs if it has the lock, or if the bundler left the tagged function out",
+  async (t) => {
+    const woven = await bundled(true, [lockweave()]);
+    t.like(await woven.run(...HOSTS.Node, "dist/main.js"), { code: 0, stdout: "A1\n" });
+    const shaken = await bundled(false);
+    t.like(await shaken.run(...HOSTS.Node, "dist/main.js"), { code: 0, stdout: "2.00\n" });
   },
 );

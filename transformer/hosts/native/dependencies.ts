@@ -3,7 +3,7 @@ import { basename, dirname, relative } from "node:path";
 import type { Parser } from "../../parser/parser";
 import { mayHaveTags } from "../../read/spelling";
 import { problem, type Problem } from "../../text/problems";
-import { unlockedIn } from "../../verify/declared";
+import { unlockedByDeclarations } from "../../verify/declared";
 import { unlockedByLinks, unlockedByPaths } from "../../verify/by-paths";
 import type { PlacedProblem } from "../../verify/project";
 import { withPaths } from "./by-paths";
@@ -16,7 +16,7 @@ export function unlockedDependencies(ts: Parser, { declarations, configs }: Nati
     if (references.some((dir) => !relative(dir, fileName).startsWith(".."))) return [];
     const text = readFileSync(fileName, "utf8");
     if (!mayHaveTags(text) && !text.includes("sourceMappingURL=")) return [];
-    const unlocked = unlockedIn(ts, ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest));
+    const unlocked = unlockedByDeclarations(ts, ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest));
     if (unlocked === undefined) return [];
     const names = unlocked.tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
     return [problem("unlockedDependency", { start: 0, end: 0 }, names, basename(unlocked.javaScript))];

@@ -1,9 +1,6 @@
-import { readFileSync, statSync } from "node:fs";
 import { basename, relative, sep } from "node:path";
-import { mayHaveTags } from "../../read/spelling";
-import { tagsOfSource } from "../../read/declared-tags";
 import { problem } from "../../text/problems";
-import { mappedSources, tagsInFile, unlockedIn, unlockedOf, type Unlocked } from "../../verify/declared";
+import { unlockedIn } from "../../verify/unlocked-file";
 import { fileError } from "../one-file/file-error";
 import { parser } from "../../parser/parser";
 
@@ -17,9 +14,7 @@ import { parser } from "../../parser/parser";
 export function refuseUnlocked(path: string, code: string): void {
   const isJavaScript = /\.[cm]?jsx?$/.test(path);
   if (!isJavaScript && !isInstalled(path)) return;
-  const unlocked = isJavaScript
-    ? (byDeclarations(path, code) ?? byItself(path, code) ?? bySource(path, code))
-    : byItself(path, code);
+  const unlocked = unlockedIn(parser(), path, code);
   if (unlocked === undefined) return;
   const names = unlocked.tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
   const { code: number, message } = problem(
@@ -34,35 +29,4 @@ export function refuseUnlocked(path: string, code: string): void {
 /** Whether another package built the file, so that it must not be woven here. */
 export function isInstalled(path: string): boolean {
   return path.includes(`${sep}node_modules${sep}`);
-}
-
-function byDeclarations(path: string, code: string): Unlocked | undefined {
-  const name = path.replace(/\.([cm]?)jsx?$/, ".d.$1ts");
-  if (!isFile(name)) return undefined;
-  const text = readFileSync(name, "utf8");
-  if (!mayHaveTags(text)) return undefined;
-  const ts = parser();
-  return unlockedIn(ts, ts.createSourceFile(name, text, ts.ScriptTarget.Latest), code);
-}
-
-function byItself(path: string, code: string): Unlocked | undefined {
-  if (!mayHaveTags(code)) return undefined;
-  const ts = parser();
-  return unlockedOf(ts, tagsOfSource(ts, path, code), path, code);
-}
-
-/**
- * Compares the code with the tags of its source, because a compiler may have removed the comments. With several sources, a bundler may have
- * dropped unused functions, so their absence proves nothing.
- */
-function bySource(path: string, code: string): Unlocked | undefined {
-  const [source, another] = mappedSources({ fileName: path, text: code });
-  if (source === undefined || another !== undefined || !isFile(source)) return undefined;
-  if (!mayHaveTags(readFileSync(source, "utf8"))) return undefined;
-  const ts = parser();
-  return unlockedOf(ts, tagsInFile(ts, source), path, code);
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }

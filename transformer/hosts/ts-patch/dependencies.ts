@@ -2,7 +2,13 @@ import { basename, dirname } from "node:path";
 import type * as TS from "typescript";
 import { problem } from "../../text/problems";
 import { unlockedByPaths } from "../../verify/by-paths";
-import { tagsInFile, unlockedIn, unlockedInAll, unlockedOf, type Unlocked } from "../../verify/declared";
+import {
+  tagsInFile,
+  unlockedByDeclarations,
+  unlockedInAll,
+  unlockedOf,
+  type Unlocked,
+} from "../../verify/declared";
 import { packageEntry, isInstalled, isTypeScript, javaScriptsOf } from "../../verify/package-entry";
 import type { PlacedProblem } from "../../verify/project";
 import { importProblem, isLoaded, namesOf, takenBy, type Taken } from "../../verify/taken";
@@ -18,7 +24,7 @@ export function unlockedDependencies(ts: typeof TS, program: TS.Program): Placed
   return program.getSourceFiles().flatMap((declarations) => {
     if (!declarations.isDeclarationFile || program.isSourceFileDefaultLibrary(declarations)) return [];
     if (referenceOf(program, declarations) !== undefined) return [];
-    const unlocked = unlockedIn(ts, declarations);
+    const unlocked = unlockedByDeclarations(ts, declarations);
     return unlocked === undefined ? [] : [placed(program, declarations, unlocked)];
   });
 }
@@ -143,7 +149,7 @@ function unlockedIfPaths(ts: typeof TS, program: TS.Program): PlacedProblem[] {
 function isCoveredElsewhere(ts: typeof TS, program: TS.Program, file: TS.SourceFile | undefined): boolean {
   if (file === undefined) return false;
   if (!file.isDeclarationFile || referenceOf(program, file) !== undefined) return true;
-  return unlockedIn(ts, file) !== undefined;
+  return unlockedByDeclarations(ts, file) !== undefined;
 }
 
 // ---- position of the import -----------------------------------------------------------------------------

@@ -1,0 +1,76 @@
+import { decode } from "@jridgewell/sourcemap-codec";
+import { readFileSync, statSync } from "node:fs";
+import type { Parser } from "../parser/parser";
+import { tagsOfSource, type DeclaredTag } from "../read/declared-tags";
+import { mayHaveTags } from "../read/spelling";
+import { lineStarts } from "../text/line-starts";
+import { unlockedByDeclarations, unlockedOf, type Unlocked } from "./declared";
+import { sourceMapOf, type MappedSource } from "./source-maps";
+
+/**
+ * Returns the tags of a file that its code does not lock. JavaScript that was built without the weave has no locks, although there are tags
+ * in its own comments, in the declarations beside it, or in its sources. Without a tag, the cost is a lookup of the declarations and the
+ * sources, and a search in their text.
+ */
+export function unlockedIn(ts: Parser, path: string, code: string): Unlocked | undefined {
+  const itself = byItself(ts, path, code);
+  if (!/\.[cm]?jsx?$/.test(path)) return itself;
+  return byDeclarations(ts, path, code) ?? itself ?? bySources(ts, path, code);
+}
+
+function byDeclarations(ts: Parser, path: string, code: string): Unlocked | undefined {
+  const name = path.replace(/\.([cm]?)jsx?$/, ".d.$1ts");
+  if (!isFile(name)) return undefined;
+  const text = readFileSync(name, "utf8");
+  if (!mayHaveTags(text)) return undefined;
+  return unlockedByDeclarations(ts, ts.createSourceFile(name, text, ts.ScriptTarget.Latest), code);
+}
+
+function byItself(ts: Parser, path: string, code: string): Unlocked | undefined {
+  return mayHaveTags(code) ? unlockedOf(ts, tagsOfSource(ts, path, code), path, code) : undefined;
+}
+
+/** Compares the code with the tags of its sources, because a compiler may have removed the comments. */
+function bySources(ts: Parser, path: string, code: string): Unlocked | undefined {
+  const { sources, mappings } = sourceMapOf({ fileName: path, text: code });
+  const tags = sources.flatMap((source, index) => {
+    const text = textOf(source);
+    if (text === undefined || !mayHaveTags(text)) return [];
+    const all = tagsOfSource(ts, source.path, text);
+    return sources.length === 1 ? all : tagsWithCode(all, text, offsetsIn(mappings, index, text));
+  });
+  return unlockedOf(ts, tags, path, code);
+}
+
+/** Returns the text of a source. An image for production often contains only the map. */
+function textOf({ path, content }: MappedSource): string | undefined {
+  return isFile(path) ? readFileSync(path, "utf8") : content;
+}
+
+/** Returns the tags whose functions are in the code. A bundler drops unused functions, so the absence of their locks proves nothing. */
+function tagsWithCode(
+  tags: readonly DeclaredTag[],
+  text: string,
+  offsets: ReadonlySet<number>,
+): DeclaredTag[] {
+  return tags.filter(({ body: { start, end } = { start: 0, end: text.length } }) =>
+    [...offsets].some((offset) => start <= offset && offset < end),
+  );
+}
+
+/** Returns the offsets in a source that a map leads to. */
+function offsetsIn(mappings: string, source: number, text: string): Set<number> {
+  const lines = lineStarts(text);
+  const offsets = new Set<number>();
+  for (const segments of decode(mappings)) {
+    for (const [, at, line, column] of segments) {
+      const start = line === undefined ? undefined : lines[line];
+      if (at === source && start !== undefined && column !== undefined) offsets.add(start + column);
+    }
+  }
+  return offsets;
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
