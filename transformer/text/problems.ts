@@ -318,6 +318,11 @@ const PROBLEMS = {
     (names, file) =>
       `This imports ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that a linked package exports. This build does not emit that file, so Node or a later bundler runs it without its lock. Fix: let the package export the output of \`tspc\`, or import only its types, with \`import type\`. If Lockweave's plugin bundles the file, or \`lockweave/register\` loads it, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
+  externalAsSource: [
+    "LW1406",
+    (names, file) =>
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that a linked package exports. The bundle leaves the package out, so Node runs that file without its lock. Fix: let the bundler include the package, let the package export the output of \`tspc\`, or import only its types, with \`import type\`. If \`lockweave/register\` loads the package, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
+  ],
   installedAsSource: [
     "LW1406",
     (names, file) =>

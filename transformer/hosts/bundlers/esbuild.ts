@@ -5,6 +5,7 @@ import type { Unsupported } from "../../../runtime/unsupported";
 import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
+import { unlockedExternals, type ExternalImport } from "./externals";
 import { tagsUnseenInOutputs } from "./lost-tags";
 import { isInstalled, isOtherFile, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 import { refusedPlace, unsupportedIn, type Evidence } from "./unsupported";
@@ -58,16 +59,27 @@ interface Stdin {
 interface Built {
   readonly metafile?:
     | {
-        readonly inputs: Readonly<
-          Record<string, { readonly imports: readonly { readonly path: string; readonly kind: string }[] }>
-        >;
+        readonly inputs: Readonly<Record<string, { readonly imports: readonly Import[] }>>;
         readonly outputs: Readonly<
-          Record<string, { readonly inputs: Readonly<Record<string, { readonly bytesInOutput: number }>> }>
+          Record<
+            string,
+            {
+              readonly inputs: Readonly<Record<string, { readonly bytesInOutput: number }>>;
+              readonly imports: readonly Import[];
+            }
+          >
         >;
       }
     | undefined;
   /** Present if the build writes no files. */
   readonly outputFiles?: readonly { readonly path: string; readonly text: string }[] | undefined;
+}
+
+interface Import {
+  readonly path: string;
+  readonly kind: string;
+  /** Whether the imported file is not in the build. */
+  readonly external?: boolean;
 }
 
 interface Loaded {
@@ -126,7 +138,10 @@ function lockweave(options?: PluginOptions): Plugin {
         const unlocked = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, codes }) =>
           messagesOf(path, tagsUnseenInOutputs(path, codes, "put Lockweave's plugin before the others")),
         );
-        return { errors: [...unsupported, ...unlocked] };
+        const external = unlockedExternals(externalImportsOf(built, absWorkingDir)).flatMap(
+          ({ path, findings }) => messagesOf(path, findings),
+        );
+        return { errors: [...unsupported, ...unlocked, ...external] };
       });
       const loaders = { ...LOADERS, ...initialOptions.loader };
       onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes = {} }) => {
@@ -207,6 +222,21 @@ function unseenInputs({ metafile, outputFiles }: Built, seen: ReadonlySet<string
     path,
     codes: inMemory ?? outputs.flatMap((output) => codeOf(resolve(dir, output))),
   }));
+}
+
+/** Returns the imports of packages that are in an output. */
+function externalImportsOf({ metafile }: Built, dir = "."): ExternalImport[] {
+  const { inputs = {}, outputs = {} } = metafile ?? {};
+  const kept = new Set(
+    Object.values(outputs).flatMap(({ imports }) =>
+      imports.flatMap(({ path, external }) => (external ? [path] : [])),
+    ),
+  );
+  return Object.entries(inputs).flatMap(([input, { imports }]) =>
+    imports
+      .filter(({ path, external }) => external && kept.has(path))
+      .flatMap(({ path: specifier }) => pathsOf(input, dir).map((importer) => ({ specifier, importer }))),
+  );
 }
 
 interface UnsupportedInput {

@@ -7,6 +7,7 @@ import {
 } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
+import { unlockedExternals, type ExternalImport } from "./externals";
 import { tagsLostFrom, tagsUnseenIn, tagsUnwovenIn } from "./lost-tags";
 import {
   AS_TEXT,
@@ -42,6 +43,11 @@ interface BuildContext extends TransformContext {
   /** In Vite's development server, reading `code` of the result throws. */
   getModuleInfo(id: string): {
     readonly code?: string | null;
+    /** Missing in Rolldown. */
+    readonly isExternal?: boolean;
+    /** Missing in Vite's development server. */
+    readonly importedIds?: readonly string[];
+    readonly dynamicallyImportedIds?: readonly string[];
     readonly importers?: readonly string[];
     readonly dynamicImporters?: readonly string[];
   } | null;
@@ -87,7 +93,10 @@ interface Plugin {
   }): void;
   /** Clears the list of seen modules, because a module that an earlier build transformed may come from a cache in this one. */
   buildStart(): void;
-  /** Checks the modules that never reached `transform`, because another plugin renamed them or a cache kept them. */
+  /**
+   * Checks the modules that never reached `transform`, because another plugin renamed them, a cache kept them, or they stay outside of the
+   * bundle.
+   */
   buildEnd(this: BuildContext, error?: Error): void;
   /** Reports code that cannot run in the environment of the output. This is not `generateBundle`, because that crashes Farm. */
   writeBundle(this: BuildContext, options: object, bundle: Bundle): void;
@@ -164,6 +173,8 @@ function lockweave(options?: PluginOptions): Plugin {
         failAt(this, fileBehind(id), unseenIn(id, code));
         failAt(this, id.replace(/^\0/, ""), unwovenIn(id, code));
       }
+      for (const { path, findings } of unlockedExternals(externalImportsOf(this)))
+        failAt(this, path, findings);
     },
     writeBundle(_, bundle) {
       const refused = modulesOf(this).filter((id) => refusedPlace(id) !== undefined);
@@ -195,6 +206,24 @@ function modulesOf(context: BuildContext): string[] {
   } catch {
     return []; // In Farm, only `transform` sees the modules.
   }
+}
+
+/** Returns the imports of modules that stay outside of the bundle. */
+function externalImportsOf(context: BuildContext): ExternalImport[] {
+  return modulesOf(context).flatMap((id) => {
+    const info = context.getModuleInfo(id);
+    if (info === null || !("importedIds" in info)) return [];
+    const { importedIds = [], dynamicallyImportedIds = [] } = info;
+    return [...importedIds, ...dynamicallyImportedIds]
+      .filter((imported) => isExternal(context, imported))
+      .map((specifier) => ({ specifier, importer: fileBehind(id) }));
+  });
+}
+
+/** Rolldown does not say which modules are external, but these have no code. */
+function isExternal(context: BuildContext, id: string): boolean {
+  const info = context.getModuleInfo(id);
+  return info?.isExternal ?? info?.code == null;
 }
 
 const CURE = "let the other plugin keep the file's own id, so that it comes to Lockweave's plugin";

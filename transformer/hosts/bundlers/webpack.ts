@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileWeaver, formatFinding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS } from "./components";
+import { unlockedExternals, type ExternalImport } from "./externals";
 import { tagsUnseenIn } from "./lost-tags";
 import { AS_TEXT, INSTALLED, isInstalled, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 import { refusedPlace, unsupportedIn } from "./unsupported";
@@ -41,9 +42,11 @@ type Connection = {
 };
 
 type Module = {
-  /** The path of the file with its query. */
+  /** The path of the file with its query. Missing for a module that stays outside of the bundle. */
   readonly resource?: string;
   readonly type?: string;
+  /** The specifier of a module that stays outside of the bundle. */
+  readonly userRequest?: string;
   readonly loaders?: readonly { readonly loader: string }[];
   originalSource?(): { source(): string | Buffer } | null;
 };
@@ -80,7 +83,11 @@ function lockweave(options: PluginOptions = {}): Plugin {
           for (const one of modules) for (const message of unlockedIn(one)) report(message);
         });
         optimizeTree.tap(NAME, (_, modules) => {
-          for (const one of modules) for (const message of unsupportedBy(one, compilation)) report(message);
+          const all = [...modules];
+          for (const one of all) for (const message of unsupportedBy(one, compilation)) report(message);
+          const imports = all.flatMap((one) => externalImportsOf(one, compilation));
+          for (const { path, findings } of unlockedExternals(imports))
+            for (const finding of findings) report(formatFinding(shortPath(path), finding));
         });
       });
     },
@@ -111,6 +118,15 @@ function unlockedIn(module: Module): string[] {
   if (isOther || !SOURCE_FILES.test(path) || loaders.some(isOurs)) return [];
   const code = module.originalSource?.()?.source().toString() ?? "";
   return tagsUnseenIn(path, code, CURE).map((finding) => formatFinding(shortPath(path), finding));
+}
+
+/** Returns the imports of a module that stays outside of the bundle. */
+function externalImportsOf(module: Module, { moduleGraph }: Compilation): ExternalImport[] {
+  const { resource, userRequest: specifier } = module;
+  if (resource !== undefined || specifier === undefined) return [];
+  return [...moduleGraph.getIncomingConnections(module)].flatMap(({ originModule }) =>
+    originModule?.resource === undefined ? [] : [{ specifier, importer: pathOf(originModule.resource) }],
+  );
 }
 
 /** Reports the importers of an entry of the runtime that throws. */

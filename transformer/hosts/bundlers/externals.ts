@@ -1,0 +1,88 @@
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, isAbsolute } from "node:path";
+import { parser, type Parser } from "../../parser/parser";
+import { groupedBy } from "../../text/grouped-by";
+import type { Problem } from "../../text/problems";
+import { filesBehind, sourceFileOf, specifiersIn } from "../../verify/files-behind";
+import { handedOut, isTypeScript } from "../../verify/package-entry";
+import type { PlacedProblem } from "../../verify/project";
+import { importProblem, takenBy } from "../../verify/taken";
+import { unlockedIn } from "../../verify/unlocked-file";
+import { findingIn, type Finding } from "../one-file/weaver";
+import { isInstalled, SOURCE_FILES } from "./source-files";
+
+// A bundler may leave a package of the workspace out of its output. Node then loads what the package exports. If that is TypeScript, or
+// JavaScript that was built without the weave, no plugin sees it.
+
+/** An import that stays in the output. */
+export interface ExternalImport {
+  readonly specifier: string;
+  /** The path of the importing file, which may not exist. */
+  readonly importer: string;
+}
+
+export interface FindingsInFile {
+  readonly path: string;
+  readonly findings: readonly Finding[];
+}
+
+/**
+ * Returns the errors at imports that lead to a package of the workspace without its locks. Each package is reported at its first import,
+ * unless a comment at any of its imports allows it.
+ */
+export function unlockedExternals(imports: readonly ExternalImport[]): FindingsInFile[] {
+  const own = imports.filter(
+    ({ importer }) => SOURCE_FILES.test(importer) && !isInstalled(importer) && existsSync(importer),
+  );
+  const byFile = groupedBy(own, ({ specifier, importer }) =>
+    isAbsolute(specifier) ? specifier : handedOut(specifier, dirname(importer)),
+  );
+  return [...byFile].flatMap(([loaded, from]) => {
+    const ts = parser();
+    const unlocked = loaded === undefined ? [] : unlockedBehind(ts, loaded);
+    const sorted = from.toSorted((a, b) => (a.importer < b.importer ? -1 : 1));
+    const reported = unlocked.map((one) => sorted.map((each) => reportedAt(ts, each, one)));
+    const first = reported.flatMap((each) => (each.includes(undefined) ? [] : each.slice(0, 1)));
+    return first.flatMap((each) => (each === undefined ? [] : [findingsOf(each)]));
+  });
+}
+
+interface UnlockedFile {
+  readonly file: string;
+  readonly tags: Parameters<typeof importProblem>[2];
+}
+
+/** Returns the files without their locks that run when this file is imported. */
+function unlockedBehind(ts: Parser, loaded: string): UnlockedFile[] {
+  return filesBehind(ts, loaded).flatMap((file) => {
+    const { tags } = unlockedIn(ts, file, readFileSync(file, "utf8")) ?? {};
+    return tags === undefined ? [] : [{ file, tags }];
+  });
+}
+
+interface Reported {
+  readonly path: string;
+  readonly text: string;
+  readonly problem: Problem;
+}
+
+/** Returns the error at an import, or `undefined` if a comment allows it. */
+function reportedAt(
+  ts: Parser,
+  { specifier, importer }: ExternalImport,
+  { file, tags }: UnlockedFile,
+): Reported | undefined {
+  const source = sourceFileOf(ts, importer);
+  const literal = specifiersIn(ts, source).find(({ text }) => text === specifier);
+  const taken =
+    literal === undefined
+      ? { file: source, specifier, at: { start: 0, end: 0 } } // Another plugin wrote this import.
+      : takenBy(literal, source);
+  const kind = isTypeScript(file) ? "externalAsSource" : "unlockedDependency";
+  const [found]: PlacedProblem[] = importProblem(kind, taken, tags, file);
+  return found && { path: importer, text: source.text, problem: found.problem };
+}
+
+function findingsOf({ path, text, problem }: Reported): FindingsInFile {
+  return { path, findings: [findingIn(text, problem)] };
+}
