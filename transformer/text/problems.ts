@@ -303,6 +303,11 @@ const PROBLEMS = {
     (name, cure) =>
       `${tick(name)} would run without its lock. Lockweave's plugin never received this file. Fix: ${cure}.`,
   ],
+  tagCompiledElsewhere: [
+    "LW1404",
+    (name) =>
+      `${tick(name)} would run without its lock. A tool compiled this file itself, and \`lockweave/register\` never received it. Fix: load the file with \`import\` or \`require()\`.`,
+  ],
   handshakeAsValue: [
     "LW1405",
     (called) =>

@@ -120,7 +120,7 @@ function tagsIn(path: string, text: string): Tags {
 }
 
 /** Returns the tags whose functions are in the text, or `undefined` if the text has no function at all. */
-function tagsOfFunctionsIn(
+export function tagsOfFunctionsIn(
   path: string,
   text: string,
   tags: readonly DeclaredTag[],

@@ -1,6 +1,7 @@
 import { hookBun } from "./bun-hook";
 import { hookImport } from "./import-hook";
 import { hookRequire } from "./require-hook";
+import { hookVm } from "./vm-hook";
 
 // `node --import lockweave/register`, `node --require lockweave/register`, and `bun --preload lockweave/register` load this file. It weaves
 // the modules that this process loads.
@@ -8,6 +9,7 @@ import { hookRequire } from "./require-hook";
 if ("bun" in process.versions) {
   hookBun();
 } else {
+  hookVm();
   hookRequire();
   hookImport();
   process.setSourceMapsEnabled(true);

@@ -45,7 +45,7 @@ function weaveText(path: string, text: string, format: Format | undefined): Wove
 }
 
 /** Returns the path as compilers print it. */
-function shownPath(path: string): string {
+export function shownPath(path: string): string {
   return relative(process.cwd(), path).replaceAll(sep, "/");
 }
 
