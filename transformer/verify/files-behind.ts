@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { isLoaded } from "./taken";
-import { handedOut, isInstalled } from "./package-entry";
+import { packageEntry, isInstalled } from "./package-entry";
 
 /** Returns the files of the workspace that run when this file is imported. The file itself comes first. */
 export function filesBehind(ts: Parser, first: string): string[] {
@@ -13,7 +13,7 @@ export function filesBehind(ts: Parser, first: string): string[] {
     for (const { text } of specifiersIn(ts, source)) {
       const next = text.startsWith(".")
         ? fileAt(resolve(dirname(file), text))
-        : handedOut(text, dirname(file));
+        : packageEntry(text, dirname(file));
       if (next !== undefined && isOwnFile(next)) files.add(next);
     }
   }

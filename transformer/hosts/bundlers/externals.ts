@@ -4,7 +4,7 @@ import { parser, type Parser } from "../../parser/parser";
 import { groupedBy } from "../../text/grouped-by";
 import type { Problem } from "../../text/problems";
 import { filesBehind, sourceFileOf, specifiersIn } from "../../verify/files-behind";
-import { handedOut, isTypeScript } from "../../verify/package-entry";
+import { packageEntry, isTypeScript } from "../../verify/package-entry";
 import type { PlacedProblem } from "../../verify/project";
 import { importProblem, takenBy } from "../../verify/taken";
 import { unlockedIn } from "../../verify/unlocked-file";
@@ -35,7 +35,7 @@ export function unlockedExternals(imports: readonly ExternalImport[]): FindingsI
     ({ importer }) => SOURCE_FILES.test(importer) && !isInstalled(importer) && existsSync(importer),
   );
   const byFile = groupedBy(own, ({ specifier, importer }) =>
-    isAbsolute(specifier) ? specifier : handedOut(specifier, dirname(importer)),
+    isAbsolute(specifier) ? specifier : packageEntry(specifier, dirname(importer)),
   );
   return [...byFile].flatMap(([loaded, from]) => {
     const ts = parser();
