@@ -236,3 +236,82 @@ outsideMatrix(
     t.like(await shaken.run(...HOSTS.Node, "dist/main.js"), { code: 0, stdout: "2.00\n" });
   },
 );
+
+outsideMatrix(
+  "JavaScript without the locks of its source is an error if only its source map contains the source",
+  async (t) => {
+    const mapOf = (text: string): string =>
+      JSON.stringify({
+        version: 3,
+        sources: ["../src/pay.ts"],
+        sourcesContent: [text],
+        names: [],
+        mappings: "",
+      });
+    const project = await makeHosted({
+      "package.json": "{}",
+      "main.js": REFUSALS,
+      "tagged.js": `${UNLOCKED}//# sourceMappingURL=tagged.js.map`,
+      "tagged.js.map": mapOf(SOURCE),
+      "plain.js": `${UNLOCKED}//# sourceMappingURL=plain.js.map`,
+      "plain.js.map": mapOf(SOURCE.replace("@redisLock", "")),
+    });
+    const { stdout, stderr } = await project.run(...HOSTS.Node, "main.js", "./tagged.js", "./plain.js");
+    t.is(stdout.replaceAll(/(?<=This).*/g, ""), "tagged.js: error LW1403: This\nran\n", stderr);
+  },
+);
+
+/** The output directory, the source directory, and a file in both, by the layout of a project. */
+const LAYOUTS: Readonly<
+  Record<string, readonly [config: object | undefined, source: string, output: string]>
+> = {
+  "a source directory": [{ outDir: "build", rootDir: "source" }, "source/pay.ts", "build/pay.js"],
+  "the directory `src`": [{ outDir: "./dist" }, "src/a/pay.ts", "dist/a/pay.js"],
+  "the usual directories": [{}, "src/pay.mts", "dist/pay.mjs"],
+  "several applications": [{ outDir: "dist" }, "apps/shop/src/pay.tsx", "dist/apps/shop/src/pay.js"],
+};
+
+for (const [layout, [compilerOptions, source, output]] of Object.entries(LAYOUTS)) {
+  outsideMatrix(
+    `JavaScript without a source map and without the locks of its source is an error: ${layout}`,
+    async (t) => {
+      const unlocked = output.endsWith(".mjs")
+        ? UNLOCKED.replace("exports.Orders =", "export const Orders =")
+        : UNLOCKED;
+      const project = await makeHosted({
+        "package.json": "{}",
+        "tsconfig.json": JSON.stringify({ compilerOptions }),
+        "main.mjs": `for (const file of process.argv.slice(2))
+        await import(file).then(() => console.log("ran"), ({ message }) => console.log(message));`,
+        [source]: SOURCE,
+        [output]: unlocked,
+        [output.replace("pay", "other")]: unlocked,
+        [`elsewhere/${output}`]: unlocked,
+      });
+      const files = [output, output.replace("pay", "other"), `elsewhere/${output}`].map(
+        (file) => `./${file}`,
+      );
+      const { stdout, stderr } = await project.run(...HOSTS.Node, "main.mjs", ...files);
+      t.is(stdout.replaceAll(/(?<=This).*/g, ""), `${output}: error LW1403: This\nran\nran\n`, stderr);
+    },
+  );
+}
+
+outsideMatrix("a bundle without a source map runs without the functions that it leaves out", async (t) => {
+  const project = await makeHosted({
+    "package.json": "{}",
+    "tsconfig.json": "{}",
+    "src/main.ts": SOURCE,
+    "dist/main.js": "console.log('runs');\n",
+  });
+  t.like(await project.run(...HOSTS.Node, "dist/main.js"), { code: 0, stdout: "runs\n" });
+});
+
+outsideMatrix("JavaScript runs beside a tsconfig.json that extends a missing package", async (t) => {
+  const project = await makeHosted({
+    "package.json": "{}",
+    "tsconfig.json": '{ "extends": "@missing/tsconfig" }',
+    "dist/main.js": "console.log('runs');\n",
+  });
+  t.like(await project.run(...HOSTS.Node, "dist/main.js"), { code: 0, stdout: "runs\n" });
+});

@@ -119,7 +119,11 @@ function tagsIn(path: string, text: string): Tags {
     : { tags: tagsOfSource(ts, path, text), problems: woven.diagnostics };
 }
 
-/** Returns the tags whose functions are in the text, or `undefined` if the text has no function at all. */
+/**
+ * Returns the tags whose functions are in the text, or `undefined` if the text has no function at all.
+ *
+ * @param path the path of the text, whose extension tells its language
+ */
 export function tagsOfFunctionsIn(
   path: string,
   text: string,

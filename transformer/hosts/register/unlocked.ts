@@ -1,8 +1,14 @@
-import { basename, relative, sep } from "node:path";
+import { readFileSync, statSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { mayHaveTags } from "../../read/spelling";
 import { problem } from "../../text/problems";
+import { tagsInFile, unlockedOf, type Unlocked } from "../../verify/declared";
+import { mappedSources } from "../../verify/source-maps";
 import { unlockedIn } from "../../verify/unlocked-file";
+import { tagsOfFunctionsIn } from "../bundlers/lost-tags";
 import { fileError } from "../one-file/file-error";
 import { parser } from "../../parser/parser";
+import { tsconfigFor } from "./tsconfig";
 
 /**
  * Rejects JavaScript that was built without the weave. Such code has no locks, although there are tags in its own comments, in the
@@ -14,7 +20,7 @@ import { parser } from "../../parser/parser";
 export function refuseUnlocked(path: string, code: string): void {
   const isJavaScript = /\.[cm]?jsx?$/.test(path);
   if (!isJavaScript && !isInstalled(path)) return;
-  const unlocked = unlockedIn(parser(), path, code);
+  const unlocked = unlockedIn(parser(), path, code) ?? (isJavaScript ? byProject(path, code) : undefined);
   if (unlocked === undefined) return;
   const names = unlocked.tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
   const { code: number, message } = problem(
@@ -29,4 +35,47 @@ export function refuseUnlocked(path: string, code: string): void {
 /** Whether another package built the file, so that it must not be woven here. */
 export function isInstalled(path: string): boolean {
   return path.includes(`${sep}node_modules${sep}`);
+}
+
+/** Compares code without a source map with the tags of the source that has the same path in the project. */
+function byProject(path: string, code: string): Unlocked | undefined {
+  if (mappedSources({ fileName: path, text: code }).length > 0) return undefined;
+  const source = sourceInProject(path);
+  if (source === undefined || !mayHaveTags(readFileSync(source, "utf8"))) return undefined;
+  const ts = parser();
+  // The file may be a bundle, without the unused functions of the source.
+  return unlockedOf(ts, tagsOfFunctionsIn(path, code, tagsInFile(ts, source)) ?? [], path, code);
+}
+
+/** Returns the source of a file in the output directory of its tsconfig.json. */
+function sourceInProject(path: string): string | undefined {
+  const { config, outDir = "dist", rootDir = "src" } = isInstalled(path) ? {} : directoriesFor(path);
+  if (config === undefined) return undefined;
+  const home = dirname(config);
+  const name = relative(resolve(home, outDir), path);
+  if (name.startsWith("..") || isAbsolute(name)) return undefined;
+  return [resolve(home, rootDir), join(home, "src"), home]
+    .flatMap((root) => ["ts", "tsx"].map((letters) => join(root, name.replace(/(?<=\.[cm]?)jsx?$/, letters))))
+    .find(isFile);
+}
+
+interface Directories {
+  /** The path of the tsconfig.json. */
+  readonly config?: string;
+  readonly outDir?: string | undefined;
+  readonly rootDir?: string | undefined;
+}
+
+function directoriesFor(path: string): Directories {
+  try {
+    const { path: config, content } = tsconfigFor(path);
+    const { outDir, rootDir } = content.compilerOptions ?? {};
+    return config === "" ? {} : { config, outDir, rootDir };
+  } catch {
+    return {}; // It extends a package that is not installed, as in an image for production.
+  }
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
