@@ -557,7 +557,7 @@ export default nextConfig;
   t.true(other.byHand["next.config.mjs"]?.includes('serverExternalPackages: ["lockweave"],'));
 });
 
-test("init patches the TypeScript of NestJS, and leaves its swc builder to the user", async (t) => {
+test("init patches the TypeScript of NestJS", async (t) => {
   const manifest = { scripts: { build: "nest build", prepare: "husky" } };
   const files = { "nest-cli.json": "{}", "tsconfig.json": "{}" };
   const { hosts, changes, byHand } = await drafted(manifest, files);
@@ -565,8 +565,6 @@ test("init patches the TypeScript of NestJS, and leaves its swc builder to the u
   t.deepEqual(byHand, {});
   t.true(changes["package.json"]?.includes(`"prepare": "ts-patch install -s && husky"`));
   t.true(changes["tsconfig.json"]?.includes("lockweave/transformer"));
-  const bySwc = await drafted(manifest, { "nest-cli.json": `{ "compilerOptions": { "builder": "swc" } }` });
-  t.deepEqual(Object.keys(bySwc.byHand), ["nest-cli.json"]);
 });
 
 for (const [what, before, after] of [

@@ -379,35 +379,6 @@ test("init leaves a package.json that is not an object to the user, with the lin
   ]);
 });
 
-for (const [builder, isReported] of [
-  ['"swc"', true],
-  ['{ "type": "rspack" }', true],
-  ['"webpack"', false],
-  ['"tsc"', false],
-] as const) {
-  test(`init ${isReported ? "reports that NestJS needs the builder tsc instead of" : "accepts the NestJS builder"} ${builder}`, async (t) => {
-    const { found, byHand } = await scripted(
-      { build: "nest build" },
-      {},
-      { "nest-cli.json": `{ "compilerOptions": { "builder": ${builder} } }` },
-    );
-    t.deepEqual(found, [["NestJS", "nest-cli.json"]]);
-    const name = /\w+(?="[^"]*$)/.exec(builder)?.[0];
-    t.deepEqual(
-      byHand,
-      isReported
-        ? [
-            {
-              file: "nest-cli.json",
-              why: `The builder \`${name}\` takes no TypeScript plugins. Use the TypeScript builder instead`,
-              lines: ['"compilerOptions": { "builder": "tsc" }'],
-            },
-          ]
-        : [],
-    );
-  });
-}
-
 // ---- tsconfig.json --------------------------------------------------------------------------------------
 
 const ENTRY = '{ "transform": "lockweave/transformer", "transformProgram": true }';

@@ -83,21 +83,51 @@ function nest(version: string, js: string): Omit<Starter, "name"> {
 const NEST_11 = nest("11.0.24", "");
 const NEST_12 = nest("12.0.8", ".js");
 
-/** @param packages the packages that the builder needs in addition to those of the starter */
-function builtBy(builder: string, packages: string): Partial<Starter> {
+/**
+ * @param packages the packages that the builder needs in addition to those of the starter
+ * @param options lines of the compiler options in NestJS's configuration
+ */
+function builtBy(
+  builder: string,
+  packages: string,
+  starter: Omit<Starter, "name">,
+  options = "",
+): Omit<Starter, "name"> {
   return {
+    ...starter,
     install: `npm install {lockweave} ioredis@6.0.0 && npm install --save-dev ${packages}`,
     edit: {
-      ...NEST_11.edit,
+      ...starter.edit,
       "nest-cli.json": (text) =>
-        text.replace('"compilerOptions": {', `"compilerOptions": {\n    "builder": "${builder}",`),
+        text.replace('"compilerOptions": {', `"compilerOptions": {\n    "builder": "${builder}",${options}`),
     },
     check: '--output "dist/**/*.js"',
   };
 }
 
+const SWC = "@swc/core@1.16.22 @swc/cli@0.8";
+
+/** The application starts with a hook that weaves swc's output, so the output contains no locks. */
+function builtBySwc(starter: Omit<Starter, "name">, options = ""): Omit<Starter, "name"> {
+  const { check: _, ...rest } = builtBy("swc", SWC, starter, options);
+  return rest;
+}
+
 export const NEST: readonly Starter[] = [
   { name: "nest-11", ...NEST_11 },
   { name: "nest-12", ...NEST_12 },
-  { name: "nest-11-webpack", ...NEST_11, ...builtBy("webpack", "webpack@5.112.2 webpack-node-externals@3") },
+  {
+    name: "nest-11-webpack",
+    ...builtBy("webpack", "webpack@5.112.2 webpack-node-externals@3", NEST_11),
+  },
+  {
+    name: "nest-11-swc",
+    ...builtBySwc(NEST_11),
+    reports: "npm run build && npm run start:prod",
+  },
+  { name: "nest-12-swc", ...builtBySwc(NEST_12, '\n    "typeCheck": true,') },
+  {
+    name: "nest-12-rspack",
+    ...builtBy("rspack", "@rspack/core@2 webpack-node-externals@3 tsconfig-paths-webpack-plugin@4", NEST_12),
+  },
 ];

@@ -288,6 +288,11 @@ const PROBLEMS = {
     (names, file) =>
       `This imports ${names} with \`@redisLock\`, but ${tick(file)} does not contain the lock. It was built without Lockweave, or from other sources. Fix: add { "transform": "lockweave/transformer", "transformProgram": true } to \`plugins\` in its own tsconfig.json, and build it again with \`npx tspc -b --force\`. \`npx lockweave init\` in its directory sets this up.`,
   ],
+  lockOfSourceMissing: [
+    "LW1403",
+    (names, file) =>
+      `${tick(file)} does not contain the lock of ${names}, but its source has \`@redisLock\`. The compiler removed the tag, or the file was built from other sources. Fix: keep comments, and build again. For swc, set \`"jsc": { "preserveAllComments": true }\` in .swcrc. \`npx lockweave init\` sets this up.`,
+  ],
   tagInComponent: [
     "LW1404",
     () =>

@@ -13,9 +13,19 @@ import { sourceMapOf, type MappedSource } from "./source-maps";
  * sources, and a search in their text.
  */
 export function unlockedIn(ts: Parser, path: string, code: string): Unlocked | undefined {
-  const itself = byItself(ts, path, code);
-  if (!/\.[cm]?jsx?$/.test(path)) return itself;
-  return byDeclarations(ts, path, code) ?? itself ?? bySources(ts, path, code);
+  return (
+    unlockedByTags(ts, path, code) ?? (isJavaScript(path) ? unlockedBySources(ts, path, code) : undefined)
+  );
+}
+
+/** The same, by the tags in its own comments and in the declarations beside it. */
+export function unlockedByTags(ts: Parser, path: string, code: string): Unlocked | undefined {
+  const built = isJavaScript(path) ? byDeclarations(ts, path, code) : undefined;
+  return built ?? byItself(ts, path, code);
+}
+
+function isJavaScript(path: string): boolean {
+  return /\.[cm]?jsx?$/.test(path);
 }
 
 function byDeclarations(ts: Parser, path: string, code: string): Unlocked | undefined {
@@ -31,7 +41,7 @@ function byItself(ts: Parser, path: string, code: string): Unlocked | undefined 
 }
 
 /** Compares the code with the tags of its sources, because a compiler may have removed the comments. */
-function bySources(ts: Parser, path: string, code: string): Unlocked | undefined {
+export function unlockedBySources(ts: Parser, path: string, code: string): Unlocked | undefined {
   const { sources, mappings } = sourceMapOf({ fileName: path, text: code });
   const tags = sources.flatMap((source, index) => {
     const text = textOf(source);

@@ -3,6 +3,8 @@ import { basename, join } from "node:path";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import { FRAMEWORK_HOSTS, hasFramework } from "./frameworks";
 import type { Host, Step } from "./host";
+import { NEST_RSPACK } from "./nest";
+import { nestBuilds } from "./nest-builders";
 import { addPlugin, addToLists, pluginLines, styleOf } from "./plugin-lists";
 import type { Project } from "./project";
 import { preloadInBun, runningInBun, runsInBun } from "./runtimes";
@@ -174,6 +176,7 @@ function pluginHost({
     ...(isForTests && { isForTests }),
     evidence(project) {
       if (tool === "vite" && hasFramework(project)) return undefined;
+      if (tool === "rspack" && nestBuilds(project)?.builders.has("rspack") === true) return undefined;
       // Vitest also reads `vite.config`, so that file is no evidence of Vitest. Only the first name counts.
       return (
         project.config(configs[0] ?? "") ??
@@ -436,6 +439,7 @@ function changeNextConfig(draft: Draft, file: string): boolean {
 export const BUNDLERS: readonly Host[] = [
   NEXT,
   ...FRAMEWORK_HOSTS,
+  NEST_RSPACK,
   ...PLUGIN_HOSTS.map((host) => pluginHost(host)),
   ESBUILD,
   BUN,

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, NextStep, TryOut } from "./host";
+import { nestBuilds } from "./nest-builders";
 import type { Project } from "./project";
 import { BY_HAND, changeScripts, commandFor, hides, projectsOf } from "./scripts";
 import { compilerOption, isPatchable, whyNotTspc } from "./typescripts";
@@ -172,33 +173,30 @@ function compileWith(compiler: (project: Project) => string, ...command: readonl
 
 // ---- NestJS ---------------------------------------------------------------------------------------------
 
+/** NestJS with the builders that run TypeScript itself. */
 const NEST: Host = {
   name: "NestJS",
-  evidence: (project) =>
-    project.files.includes("nest-cli.json")
-      ? "nest-cli.json"
-      : project.dependsOn("@nestjs/core")
-        ? "`@nestjs/core` in package.json"
-        : undefined,
+  evidence(project) {
+    const builds = nestBuilds(project);
+    const builder = (["tsc", "webpack"] as const).find((one) => builds?.builders.has(one) === true);
+    return builder && builds?.evidence(builder);
+  },
   setUp(draft, project) {
-    const builder = /"builder":\s*(?:\{\s*"type":\s*)?"(\w+)"/.exec(project.read("nest-cli.json") ?? "")?.[1];
-    if (builder === "swc" || builder === "rspack") {
-      draft.byHand.push({
-        file: "nest-cli.json",
-        why: `The builder \`${builder}\` takes no TypeScript plugins. Use the TypeScript builder instead`,
-        lines: ['"compilerOptions": { "builder": "tsc" }'],
-      });
-    }
     addTransformer(draft, project);
-    if (!isPatchable(draft, project)) return;
-    draft.installDev("ts-patch@3");
-    patchOnInstall(draft, project);
+    patchTypeScript(draft, project);
   },
   next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "nest build")),
   tryOut: compileWith((project) => project.bin("typescript", "tsc")),
 };
 
-/** Patches the installed TypeScript, for users who cannot choose which compiler runs. */
+/** Makes the installed TypeScript weave, for users who cannot choose which compiler runs. */
+export function patchTypeScript(draft: Draft, project: Project): void {
+  if (!isPatchable(draft, project)) return;
+  draft.installDev("ts-patch@3");
+  patchOnInstall(draft, project);
+}
+
+/** Patches the installed TypeScript now, and after each installation. */
 function patchOnInstall(draft: Draft, project: Project): void {
   const patch = "ts-patch install -s";
   const isDone = draft.edit("package.json", (config) => {
@@ -237,9 +235,7 @@ const NX: Host = {
     project.files.includes("nx.json") && project.files.includes("tsconfig.json") ? "nx.json" : undefined,
   setUp(draft, project) {
     addTransformer(draft, project);
-    if (!isPatchable(draft, project)) return;
-    draft.installDev("ts-patch@3");
-    patchOnInstall(draft, project);
+    patchTypeScript(draft, project);
   },
   next: (project, _, lock) => compilingTo(project, lock, "npx nx run-many --target=build"),
   tryOut: compileWith((project) => project.bin("typescript", "tsc")),

@@ -14,9 +14,10 @@ export class ConfigText {
 
   constructor(ts: Parser, fileName: string, text: string) {
     this.#ts = ts;
-    this.#isJson = fileName.endsWith(".json");
+    this.#isJson = /\.json$|\.swcrc$/.test(fileName);
     this.#newLine = text.includes("\r\n") ? "\r\n" : "\n";
-    this.#file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
+    const parsedAs = this.#isJson ? "config.json" : fileName;
+    this.#file = ts.createSourceFile(parsedAs, text, ts.ScriptTarget.Latest);
     const { parseDiagnostics = [] } = this.#file as { parseDiagnostics?: readonly unknown[] };
     this.isUnderstood = parseDiagnostics.length === 0;
     this.#changed = new MagicString(text);

@@ -2,6 +2,7 @@ import { addTransformer } from "./compilers";
 import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, NextStep } from "./host";
+import { NEST_SWC } from "./nest";
 import type { Project } from "./project";
 import { DENO } from "./runtimes";
 import { BY_HAND, changeScripts, commandFor, hides } from "./scripts";
@@ -278,7 +279,7 @@ function reportScripts(draft: Draft, left: readonly string[], line: string): voi
   draft.byHand.push({ file: "package.json", why: `Not understood: ${names}. There, run`, lines: [line] });
 }
 
-export const RUNNERS: readonly Host[] = [DENO, TSX, TS_NODE, NODE, AVA, MOCHA];
+export const RUNNERS: readonly Host[] = [NEST_SWC, DENO, TSX, TS_NODE, NODE, AVA, MOCHA];
 
 /** The host that runs JavaScript without a compiler. */
 export const PLAIN_NODE = NODE;

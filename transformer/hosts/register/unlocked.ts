@@ -4,7 +4,7 @@ import { mayHaveTags } from "../../read/spelling";
 import { problem } from "../../text/problems";
 import { tagsInFile, unlockedOf, type Unlocked } from "../../verify/declared";
 import { mappedSources } from "../../verify/source-maps";
-import { unlockedIn } from "../../verify/unlocked-file";
+import { unlockedBySources, unlockedByTags } from "../../verify/unlocked-file";
 import { tagsOfFunctionsIn } from "../bundlers/lost-tags";
 import { fileError } from "../one-file/file-error";
 import { parser } from "../../parser/parser";
@@ -20,16 +20,17 @@ import { tsconfigFor } from "./tsconfig";
 export function refuseUnlocked(path: string, code: string): void {
   const isJavaScript = /\.[cm]?jsx?$/.test(path);
   if (!isJavaScript && !isInstalled(path)) return;
-  const unlocked = unlockedIn(parser(), path, code) ?? (isJavaScript ? byProject(path, code) : undefined);
-  if (unlocked === undefined) return;
-  const names = unlocked.tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
-  const { code: number, message } = problem(
-    "unlockedDependency",
-    { start: 0, end: 0 },
-    names,
-    basename(path),
-  );
-  throw fileError(`${relative(process.cwd(), path)}: error ${number}: ${message}`);
+  const unlocked = unlockedByTags(parser(), path, code);
+  if (unlocked !== undefined) refuse("unlockedDependency", path, unlocked);
+  if (!isJavaScript) return;
+  const ofSources = unlockedBySources(parser(), path, code) ?? byProject(path, code);
+  if (ofSources !== undefined) refuse("lockOfSourceMissing", path, ofSources);
+}
+
+function refuse(name: "unlockedDependency" | "lockOfSourceMissing", path: string, { tags }: Unlocked): never {
+  const names = tags.map((tag) => `\`${tag.name ?? tag.flag}\``).join(", ");
+  const { code, message } = problem(name, { start: 0, end: 0 }, names, basename(path));
+  throw fileError(`${relative(process.cwd(), path)}: error ${code}: ${message}`);
 }
 
 /** Whether another package built the file, so that it must not be woven here. */

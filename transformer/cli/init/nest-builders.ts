@@ -1,0 +1,92 @@
+import type { Project } from "./project";
+
+// Which of its builders NestJS's command runs. Its configuration or a script chooses it, for the whole project or for one application.
+
+export type NestBuilder = "tsc" | "webpack" | "swc" | "rspack";
+
+/** The part of NestJS's configuration that is read here, of the project or of one application of a monorepo. */
+interface Settings {
+  readonly exec?: string;
+  readonly entryFile?: string;
+  readonly compilerOptions?: {
+    readonly webpack?: boolean;
+    readonly typeCheck?: boolean;
+    readonly builder?:
+      NestBuilder | { readonly type?: NestBuilder; readonly options?: Readonly<Record<string, unknown>> };
+  };
+}
+
+/** How NestJS's command builds a project. */
+export interface NestBuilds {
+  /** The configuration file. It may not exist. */
+  readonly file: string;
+  readonly builders: ReadonlySet<NestBuilder>;
+  /** The settings of the project, and of each application that has its own. */
+  readonly settings: readonly Settings[];
+  /** Whether TypeScript checks the sources that swc compiles. */
+  readonly checksTypes: boolean;
+  /** The evidence for a builder: the configuration file, or a script. */
+  evidence(builder: NestBuilder): string;
+}
+
+/** Returns `undefined` if NestJS does not build the project. */
+export function nestBuilds(project: Project): NestBuilds | undefined {
+  const found = ["nest-cli.json", ".nest-cli.json"].find((name) => project.files.includes(name));
+  if (found === undefined && !project.dependsOn("@nestjs/core")) return undefined;
+  const file = found ?? "nest-cli.json";
+  const settings = settingsIn(project.read(file));
+  const [own = {}, ...applications] = settings;
+  const general = builderOf(own) ?? "tsc";
+  const configured = (applications.length === 0 ? [own] : applications).map(
+    (one) => builderOf(one) ?? general,
+  );
+  const scripts = project.scripts.filter((script) => COMMAND.test(script));
+  const named = scripts.map(builderNamedIn);
+  // If each script names a builder, the configured one never runs.
+  const usual = named.length === 0 || named.includes(undefined) ? configured : [];
+  return {
+    file,
+    builders: new Set([...named.filter((one) => one !== undefined), ...usual]),
+    settings,
+    checksTypes:
+      settings.some(({ compilerOptions }) => compilerOptions?.typeCheck === true) ||
+      scripts.some((script) => script.includes("--type-check")),
+    evidence(builder) {
+      const script = scripts[named.indexOf(builder)];
+      if (!usual.includes(builder) && script !== undefined) return `\`${script}\` in a script`;
+      return found ?? "`@nestjs/core` in package.json";
+    },
+  };
+}
+
+const COMMAND = /(?<![\w./@:-])nest\s+(?:build|start)\b/;
+
+function builderNamedIn(script: string): NestBuilder | undefined {
+  const [, name] = /\s(?:-b|--builder)[\s=]+["']?(tsc|webpack|swc|rspack)\b/.exec(script) ?? [];
+  if (name !== undefined) return name as NestBuilder;
+  return /\s--webpack(?=\s|$)/.test(script) ? "webpack" : undefined;
+}
+
+function builderOf({ compilerOptions = {} }: Settings): NestBuilder | undefined {
+  const { webpack, builder } = compilerOptions;
+  if (webpack === true) return "webpack";
+  return typeof builder === "object" ? builder.type : builder;
+}
+
+/** Returns the values of an option of a builder, such as the path of its own configuration. */
+export function builderOptions({ settings }: NestBuilds, builder: NestBuilder, option: string): string[] {
+  const values = settings.flatMap(({ compilerOptions: { builder: named } = {} }) =>
+    typeof named === "object" && named.type === builder ? [named.options?.[option]] : [],
+  );
+  return [...new Set(values.filter((value) => typeof value === "string"))];
+}
+
+/** Returns the settings of the project, and those of its applications. NestJS itself accepts no comments in them. */
+function settingsIn(text: string | undefined): readonly Settings[] {
+  try {
+    const own = Object(JSON.parse(text ?? "{}")) as Settings & { projects?: Record<string, Settings> };
+    return [own, ...Object.values(own.projects ?? {})];
+  } catch {
+    return [{}];
+  }
+}
