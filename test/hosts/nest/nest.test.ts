@@ -443,7 +443,7 @@ inMatrix("NestJS, swc with the hook: a wrong tag fails the start with the same m
   await project.patch("uninstall");
   t.like(await project.build("-b", "swc"), { code: 0 });
   await t.throwsAsync(project.start("--import", "lockweave/register"), {
-    message: /dist\/orders\.service\.js\(\d+,\d+\): error LW1202: The function has no parameter `orderNO`/,
+    message: /src\/orders\.service\.ts\(7,42\): error LW1202: The function has no parameter `orderNO`/,
   });
 });
 

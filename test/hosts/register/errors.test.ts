@@ -36,6 +36,33 @@ test("a file with errors does not run, and each error shows its line without Loc
   t.true(one.includes(PARAMETER), one);
 });
 
+test("an error in compiled code is reported in its source, which may be only in the source map", async (t) => {
+  const map = { version: 3, sources: ["../src/orders.mts"], names: [], mappings: "" };
+  const output = `// compiled\n${withoutTypes(WRONG)}//# sourceMappingURL=orders.mjs.map`;
+  const project = await makeHosted({
+    "src/orders.mts": WRONG,
+    "dist/orders.mjs": output,
+    "dist/orders.mjs.map": JSON.stringify(map),
+    "image/orders.mjs": output,
+    "image/orders.mjs.map": JSON.stringify({
+      ...map,
+      sources: ["../lost/orders.mts"],
+      sourcesContent: [WRONG],
+    }),
+    "stale/orders.mjs": output,
+    "stale/orders.mjs.map": JSON.stringify({ ...map, sourcesContent: [""], sources: ["lost.mts"] }),
+  });
+  for (const [dir, place] of [
+    ["dist", "src/orders.mts(2,43)"],
+    ["image", "lost/orders.mts(2,43)"],
+    ["stale", "stale/orders.mjs(3,43)"],
+  ] as const) {
+    const { code, stderr } = await project.run(...HOSTS.Node, `${dir}/orders.mjs`);
+    t.is(code, 1);
+    t.true(stderr.includes(`Error: ${place}: error LW1202`), stderr);
+  }
+});
+
 test("the hook uses the defaults in tsconfig.json and reports errors in them", async (t) => {
   const plugins = (defaults: object): Settings => ({
     plugins: [{ transform: "lockweave/transformer", transformProgram: true, defaults }],

@@ -24,8 +24,7 @@ export const NEST_SWC: Host = {
     startWithHook(draft, builds);
     startWithHookInScripts(draft, project, builds);
     for (const file of OTHER_STARTS) reportOtherStart(draft, file, project, builds);
-    const named = builderOptions(builds, "swc", "swcrcPath");
-    for (const file of named.length === 0 ? [".swcrc"] : named) keepTags(draft, file, project);
+    for (const file of swcSettings(project)) keepTags(draft, file, project);
     if (!builds.checksTypes) return;
     addTransformer(draft, project);
     patchTypeScript(draft, project);
@@ -35,18 +34,28 @@ export const NEST_SWC: Host = {
     about: "builds, and starts the application with its locks, which are woven at load time",
   }),
   tryOut(project, file, dir) {
+    const [settings = ".swcrc"] = swcSettings(project);
     const output = join(dir, "first-lock.js");
+    // NestJS sets these, too. It sets the target only if the settings have none.
     const options = [
       `module.type=${project.isModule ? "es6" : "commonjs"}`,
       "jsc.parser.syntax=typescript",
       "jsc.parser.decorators=true",
+      ...(/"target"/.test(project.read(settings) ?? "") ? [] : ["jsc.target=es2021"]),
     ].flatMap((option) => ["-C", option]);
     return [
-      [project.bin("@swc/cli", "swc"), file, "-o", output, "--quiet", ...options],
+      [project.bin("@swc/cli", "swc"), file, "-o", output, "--config-file", settings, ...options, "--quiet"],
       ["--import", "lockweave/register", output],
     ];
   },
 };
+
+/** Returns the files with swc's settings. They may not exist. */
+function swcSettings(project: Project): string[] {
+  const builds = nestBuilds(project);
+  const named = builds === undefined ? [] : builderOptions(builds, "swc", "swcrcPath");
+  return named.length === 0 ? [".swcrc"] : named;
+}
 
 /** Makes `nest start` run Node with the hook. */
 function startWithHook(draft: Draft, { file, settings }: NestBuilds): void {

@@ -1,10 +1,11 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { extname, relative, sep } from "node:path";
 import { mayNeedWeave } from "../../weave/weave";
 import { tagError } from "../one-file/file-error";
 import { fileWeaver, formatFinding, type FileWeaver, type WovenFile } from "../one-file/weaver";
 import type { Format } from "./format";
 import { parser } from "../../parser/parser";
+import { mappedSources } from "../../verify/declared";
 import { tsconfigFor } from "./tsconfig";
 import { isInstalled, refuseUnlocked } from "./unlocked";
 
@@ -39,9 +40,19 @@ function weaveText(path: string, text: string, format: Format | undefined): Wove
   if (woven === undefined) return undefined;
   const name = shownPath(path);
   const { errors, warnings } = woven;
-  if (errors.length > 0) throw tagError(name, errors);
+  if (errors.length > 0) throw errorInSource(path, text) ?? tagError(name, errors);
   for (const found of warnings) process.stderr.write(`${formatFinding(name, found, "warning")}\n`);
   return woven;
+}
+
+/** Returns the error in the source, if the file is compiled code with tags, as swc writes it. */
+function errorInSource(path: string, code: string): Error | undefined {
+  const [source, another] = mappedSources({ fileName: path, text: code });
+  if (source === undefined || another !== undefined) return undefined;
+  const isOnDisk = statSync(source.path, { throwIfNoEntry: false })?.isFile() === true;
+  const text = isOnDisk ? readFileSync(source.path, "utf8") : source.text;
+  const errors = text === undefined ? [] : (weaverFor(path)(source.path, text)?.errors ?? []);
+  return errors.length === 0 ? undefined : tagError(shownPath(source.path), errors);
 }
 
 /** Returns the path as compilers print it. */
