@@ -5,7 +5,7 @@ import { tagError } from "../one-file/file-error";
 import { fileWeaver, formatFinding, type FileWeaver, type WovenFile } from "../one-file/weaver";
 import type { Format } from "./format";
 import { parser } from "../../parser/parser";
-import { mappedSources } from "../../verify/declared";
+import { mappedSources } from "../../verify/source-maps";
 import { tsconfigFor } from "./tsconfig";
 import { isInstalled, refuseUnlocked } from "./unlocked";
 
@@ -50,7 +50,7 @@ function errorInSource(path: string, code: string): Error | undefined {
   const [source, another] = mappedSources({ fileName: path, text: code });
   if (source === undefined || another !== undefined) return undefined;
   const isOnDisk = statSync(source.path, { throwIfNoEntry: false })?.isFile() === true;
-  const text = isOnDisk ? readFileSync(source.path, "utf8") : source.text;
+  const text = isOnDisk ? readFileSync(source.path, "utf8") : source.content;
   const errors = text === undefined ? [] : (weaverFor(path)(source.path, text)?.errors ?? []);
   return errors.length === 0 ? undefined : tagError(shownPath(source.path), errors);
 }
