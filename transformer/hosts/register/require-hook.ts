@@ -2,7 +2,7 @@ import Module from "node:module";
 import { basename } from "node:path";
 import { loadFile } from "./load-file";
 
-const COMPILE = "_compile";
+export const COMPILE = "_compile";
 
 /** The parts of Node's `Module` that hooks of `require` commonly use. */
 interface Loading {
@@ -24,7 +24,14 @@ export function hookRequire(): void {
   const { load } = prototype;
   prototype.load = function (path) {
     const loaded = loadFile(path);
-    if (loaded === undefined) return load.call(this, path);
+    if (loaded === undefined) {
+      loading.add(path);
+      try {
+        return load.call(this, path);
+      } finally {
+        loading.delete(path);
+      }
+    }
     const extension = longestExtension(path);
     const before = Object.getOwnPropertyDescriptor(extensions, extension);
     let isOurs = true;
@@ -45,6 +52,13 @@ export function hookRequire(): void {
       restore();
     }
   };
+}
+
+const loading = new Set<string>();
+
+/** Whether `require` is loading the file, and it has no tags. */
+export function isLoading(path: string): boolean {
+  return loading.has(path);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute } from "node:path";
+import Module from "node:module";
 import vm from "node:vm";
 import { parser } from "../../parser/parser";
 import { tagsOfSource } from "../../read/declared-tags";
@@ -10,18 +11,25 @@ import { tagError } from "../one-file/file-error";
 import { findingIn } from "../one-file/weaver";
 import { tagsOfFunctionsIn } from "../bundlers/lost-tags";
 import { pathOf } from "./load-file";
+import { COMPILE, isLoading } from "./require-hook";
 import { isScript, shownPath } from "./tagged-file";
 import { isInstalled } from "./unlocked";
 
-// Tools such as jiti compile a file themselves, and run it with `node:vm` under the name of the file. No hook of `import` or `require` sees
-// that code.
+// Tools such as jiti compile a file themselves, and run it under the name of the file, with `node:vm` or the `_compile` of a module. No hook
+// of `import` or `require` sees that code.
 
 type Run = (code: string, ...others: unknown[]) => unknown;
 
 const RUNS = ["runInThisContext", "runInContext", "runInNewContext", "compileFunction"] as const;
 
-/** Makes `node:vm` refuse the code of a tagged file if it lacks a lock. */
+/** Makes `node:vm` and modules refuse the code of a tagged file if it lacks a lock. */
 export function hookVm(): void {
+  const { prototype } = Module as unknown as { readonly prototype: Record<typeof COMPILE, Run> };
+  const compile = prototype[COMPILE];
+  prototype[COMPILE] = function (code, path, ...others) {
+    if (typeof path === "string" && !isLoading(path)) refuseUnlockedCode(code, path);
+    return compile.call(this, code, path, ...others);
+  };
   const functions = vm as unknown as Record<(typeof RUNS)[number], Run> & { Script: typeof vm.Script };
   for (const name of RUNS) {
     const run = functions[name];
