@@ -266,16 +266,19 @@ onPosix(
 echo "pnpm $*" >> ran
 grep -q by-pnpm package.json || sed -i 's/"dependencies":{/&"by-pnpm":"1",/' package.json
 `,
-      "tools/npx": '#!/bin/sh\necho "npx $*" >> ran\n',
       "src/a.ts": "",
     });
     await rm(project.path("node_modules/ts-patch"));
-    for (const tool of ["tools/pnpm", "tools/npx"]) await chmod(project.path(tool), 0o755);
+    await chmod(project.path("tools/pnpm"), 0o755);
     const { PATH = "" } = process.env;
     process.env["PATH"] = `${project.path("tools")}:${PATH}`;
     try {
       const { text } = await runInit(project, true);
-      const commands = ["pnpm add ioredis", "pnpm add --save-dev ts-patch@3", "npx ts-patch install -s"];
+      const commands = [
+        "pnpm add ioredis",
+        "pnpm add --save-dev ts-patch@3",
+        "pnpm exec ts-patch install -s",
+      ];
       t.true(text.includes(`\n${commands.map((command) => `  ${command}\n`).join("")}\n`), text);
       t.is(await project.read("ran"), `${commands.join("\n")}\n`);
       // What the package manager wrote is still there.

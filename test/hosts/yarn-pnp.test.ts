@@ -100,3 +100,43 @@ inMatrixSerially("init finds the compiler with Yarn Plug'n'Play and shows the fi
   t.is(code, 0, stdout + stderr);
   t.true(stdout.includes("A1 is paid under LOCK_firstLock_A1"), stdout);
 });
+
+/** Runs `npx lockweave`. npx does not find the package in the project, so it installs the package elsewhere. */
+async function npx(project: Project, ...args: readonly string[]): Promise<Finished> {
+  const { tarball } = await pack();
+  const cache = await temporaryDirectory(); // npx keeps what it installs in its cache.
+  const command = ["--yes", `--package=${tarball}`, "lockweave", ...args];
+  const env = { ...process.env, npm_config_legacy_peer_deps: "true", npm_config_cache: cache };
+  return await execute("npx", command, { cwd: project.dir, env }).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    ({ code, stdout, stderr }: Finished) => ({ code, stdout, stderr }),
+  );
+}
+
+inMatrixSerially("Yarn PnP: `npx lockweave` names the command of Yarn, and changes nothing", async (t) => {
+  t.timeout(300_000);
+  const project = await workspace("./src/index.ts");
+  const manifest = await project.read("package.json");
+  for (const [command, fix] of [
+    ["init", "`yarn lockweave init --yes`"],
+    ["check", "`yarn lockweave check`"],
+    ["list", "`yarn lockweave list`"],
+  ] as const) {
+    const args = command === "init" ? [command, "--yes"] : [command];
+    const { code, stdout, stderr } = await npx(project, ...args);
+    t.is(code, 2, stdout + stderr);
+    t.is(stdout, "");
+    t.true(
+      stderr.includes(
+        `lockweave: This project uses Yarn Plug'n'Play, so only Yarn finds its packages. Fix: run ${fix}.\n`,
+      ),
+      stderr,
+    );
+  }
+  t.is(await project.read("package.json"), manifest);
+  t.like(await npx(project, "--version"), { code: 0 });
+
+  await project.write({ "package.json": manifest.replace('"lockweave":', '"another":') });
+  const { stderr } = await npx(project, "init");
+  t.true(stderr.includes("Fix: run `yarn add lockweave ioredis`, and then `yarn lockweave init`.\n"), stderr);
+});

@@ -7,6 +7,7 @@ import type { Project } from "../verify/project";
 import { UsageError } from "../verify/usage-error";
 import { analysisRows, type AnalysisRows, type FindingRow } from "./analysis";
 import { alternativesOf, namesOf } from "./build-projects";
+import { lockweaveCommand } from "./package-manager";
 import { cyan, print, printError, printJson, safe } from "./printer";
 import { namesFile, openProjects } from "./project";
 import { aboutSources, problemLine, warningLine } from "./rows";
@@ -87,6 +88,7 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
       builds === undefined || builds.builders.length === 0 ? projects : builds.writers,
       unproved,
       isBundled,
+      lockweaveCommand(cwd, "init"),
     ),
     ...(builds === undefined ? [] : aboutOtherProjects(builds, others, cwd)),
   ];

@@ -13,6 +13,7 @@ import { inspectLock, releaseLock } from "./live/lock";
 import { tail } from "./live/tail";
 import { top } from "./live/top";
 import { ui } from "./live/ui/ui";
+import { assertRunByYarn } from "./package-manager";
 import { block, print, printError, printJson, safe, type SafeText } from "./printer";
 import { configFile, openProjects } from "./project";
 import { aboutSources, problemLine } from "./rows";
@@ -20,13 +21,25 @@ import { table } from "./table";
 import { tagsOf, type TagRow } from "./tags";
 import { watchTags } from "./watch-tags";
 
+/** The commands that read the packages of the project. */
+const READS_PROJECT: ReadonlySet<Command["name"]> = new Set([
+  "init",
+  "list",
+  "check",
+  "build",
+  "diff",
+  "eject",
+]);
+
 void main(process.argv.slice(2), process.cwd()).then((code) => {
   process.exitCode = code;
 });
 
 async function main(args: readonly string[], cwd: string): Promise<number> {
   try {
-    return await run(parseCommand(args), cwd);
+    const command = parseCommand(args);
+    if (READS_PROJECT.has(command.name)) assertRunByYarn(cwd, args);
+    return await run(command, cwd);
   } catch (error) {
     if (error instanceof UsageError) {
       printError(safe`lockweave: ${error.message}`, safe`See \`lockweave --help\`.`);

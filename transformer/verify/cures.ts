@@ -6,11 +6,13 @@ import { isTestFile } from "./test-files";
  * Returns advice for tags that are not proved, one piece of advice a line.
  *
  * @param isBundled whether `--output` names the output
+ * @param init the command line of \`lockweave init\`
  */
 export function cures(
   projects: readonly Project[],
   unproved: readonly Unproved[],
   isBundled: boolean,
+  init: string,
 ): string[] {
   const reasons = new Set(unproved.map(({ reason }) => reason));
   const has = (...some: Reason[]): boolean => some.some((reason) => reasons.has(reason));
@@ -25,7 +27,7 @@ export function cures(
   if (builder === "another") {
     if (has("unwoven", "tooFew", "copies", "broken", "stale")) {
       advice.push(
-        "Build again with Lockweave's plugin for your bundler. `npx lockweave init` adds it to the bundler's configuration.",
+        `Build again with Lockweave's plugin for your bundler. \`${init}\` adds it to the bundler's configuration.`,
       );
     }
     if (has("cannotTell"))

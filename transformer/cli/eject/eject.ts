@@ -3,6 +3,7 @@ import { shortPath } from "../../verify/outputs";
 import { placeIn } from "../../verify/place";
 import type { PlacedProblem, Project, WovenSource } from "../../verify/project";
 import { UsageError } from "../../verify/usage-error";
+import { lockweaveCommand } from "../package-manager";
 import { confirms, block, NOT_AGREED, print, printError, safe, type SafeText } from "../printer";
 import { problemsOf } from "../tags";
 import { writeFiles } from "../write-files";
@@ -46,7 +47,7 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   const files = texts.size === 1 ? "this file" : `these ${texts.size} files`;
   if (!isAgreed && !(await confirms(safe`Write ${locks} into ${files}?`))) {
     print(
-      safe`Nothing was changed. To apply the changes without a question, run \`npx lockweave eject --yes\`.`,
+      safe`Nothing was changed. To apply the changes without a question, run \`${lockweaveCommand(cwd, "eject", "--yes")}\`.`,
     );
     return NOT_AGREED;
   }

@@ -27,7 +27,7 @@ interface PluginHost {
   /** The arguments with which the tool builds or tests. */
   readonly args?: readonly string[];
   /**
-   * Returns the command that builds only the first lock, and its output. `undefined` if the command would build the configured entry
+   * Returns the program with its arguments that builds only the first lock, and its output. `undefined` if the command would build the configured entry
    * instead.
    */
   readonly buildAlone?: (
@@ -45,7 +45,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     tool: "vite",
     args: ["build"],
     buildAlone: (lock, config) =>
-      isLibrary(config) ? undefined : [`npx vite build --ssr ${lock}`, "dist/first-lock.js"],
+      isLibrary(config) ? undefined : [`vite build --ssr ${lock}`, "dist/first-lock.js"],
     entry: "vite",
     configs: ["vite.config"],
     property: "plugins",
@@ -74,7 +74,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "tsdown",
     tool: "tsdown",
-    buildAlone: (lock) => [`npx tsdown ${lock}`, "dist"],
+    buildAlone: (lock) => [`tsdown ${lock}`, "dist"],
     entry: "rolldown",
     configs: ["tsdown.config"],
     property: "plugins",
@@ -84,7 +84,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "tsup",
     tool: "tsup",
-    buildAlone: (lock) => [`npx tsup ${lock}`, "dist"],
+    buildAlone: (lock) => [`tsup ${lock}`, "dist"],
     entry: "esbuild",
     configs: ["tsup.config"],
     property: "esbuildPlugins",
@@ -95,7 +95,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     name: "Rolldown",
     tool: "rolldown",
     args: ["-c"],
-    buildAlone: (lock) => [`npx rolldown -c --input ${lock} -d dist/first`, "dist/first"],
+    buildAlone: (lock) => [`rolldown -c --input ${lock} -d dist/first`, "dist/first"],
     entry: "rolldown",
     configs: ["rolldown.config"],
     property: "plugins",
@@ -108,7 +108,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     name: "Rollup",
     tool: "rollup",
     args: ["-c"],
-    buildAlone: (lock) => [`npx rollup -c -i ${lock} -d dist/first`, "dist/first"],
+    buildAlone: (lock) => [`rollup -c -i ${lock} -d dist/first`, "dist/first"],
     entry: "rollup",
     configs: ["rollup.config"],
     property: "plugins",
@@ -120,7 +120,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
   {
     name: "webpack",
     tool: "webpack",
-    buildAlone: (lock) => [`npx webpack --entry-reset --entry ./${lock} -o dist/first`, "dist/first"],
+    buildAlone: (lock) => [`webpack --entry-reset --entry ./${lock} -o dist/first`, "dist/first"],
     entry: "webpack",
     configs: ["webpack.config"],
     property: "plugins",
@@ -133,7 +133,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     name: "Rspack",
     tool: "rspack",
     args: ["build"],
-    buildAlone: (lock) => [`npx rspack build --entry ./${lock} -o dist/first`, "dist/first"],
+    buildAlone: (lock) => [`rspack build --entry ./${lock} -o dist/first`, "dist/first"],
     entry: "rspack",
     configs: ["rspack.config"],
     property: "plugins",
@@ -217,7 +217,7 @@ export default defineConfig({
       const file = project.config(...configs);
       const config = file === undefined ? "" : (draft.text(file) ?? "");
       const [first, output] = buildAlone?.(lock, config) ?? [];
-      const where = first === undefined ? "" : `; \`${first}\` shows ${lock} in ${output}`;
+      const where = first === undefined ? "" : `; \`${project.running(first)}\` shows ${lock} in ${output}`;
       const warning = warningFor?.(project, config);
       return {
         command,

@@ -216,7 +216,10 @@ function patchOnInstall(draft: Draft, project: Project): void {
   if (!isDone) {
     draft.byHand.push({ file: "package.json", why: NOT_UNDERSTOOD, lines: [`"prepare": "${patch}"`] });
   }
-  if (!isPatched(project)) draft.commands.push(["npx", "ts-patch", "install", "-s"]);
+  if (!isPatched(project)) {
+    const [program = "npx", ...words] = project.packageManager.runner;
+    draft.commands.push([program, ...words, "ts-patch", "install", "-s"]);
+  }
 }
 
 function isPatched(project: Project): boolean {
@@ -237,7 +240,7 @@ const NX: Host = {
     addTransformer(draft, project);
     patchTypeScript(draft, project);
   },
-  next: (project, _, lock) => compilingTo(project, lock, "npx nx run-many --target=build"),
+  next: (project, _, lock) => compilingTo(project, lock, project.running("nx run-many --target=build")),
   tryOut: compileWith((project) => project.bin("typescript", "tsc")),
 };
 

@@ -28,7 +28,7 @@ export async function init(dir: string, isAgreed: boolean): Promise<number> {
   if (hasChanges(plan)) {
     if (!isAgreed && !(await confirms(safe`Change it?`))) {
       print(
-        safe`Nothing was changed. To apply the changes without a question, run \`npx lockweave init --yes\`.`,
+        safe`Nothing was changed. To apply the changes without a question, run \`${project.running("lockweave init --yes")}\`.`,
       );
       return NOT_AGREED;
     }
@@ -81,7 +81,7 @@ function hostsOf(project: Project): Plan["found"] {
   if (found.some(([host]) => host.isForTests !== true)) return found;
   if (project.isWorkspaceRoot && found.length === 0 && !project.files.includes("tsconfig.json")) {
     throw new UsageError(
-      "This is the root of a workspace, and no compiler was found here. Fix: run `npx lockweave init` in each package that has tags or calls `configure()`.",
+      `This is the root of a workspace, and no compiler was found here. Fix: run \`${project.running("lockweave init")}\` in each package that has tags or calls \`configure()\`.`,
     );
   }
   const usual = usualCompiler(project) ?? PLAIN_NODE;
@@ -176,7 +176,7 @@ function apply(project: Project, plan: Plan): boolean {
   const failed = missing.find((command) => !run(project, command));
   if (failed !== undefined) {
     print(
-      safe`\`${failed.join(" ")}\` failed, so no file was changed. Fix what it reported, and run \`npx lockweave init\` again.`,
+      safe`\`${failed.join(" ")}\` failed, so no file was changed. Fix what it reported, and run \`${project.running("lockweave init")}\` again.`,
     );
     return false;
   }
@@ -184,7 +184,7 @@ function apply(project: Project, plan: Plan): boolean {
   const now = missing.length === 0 ? plan : planFor(new Project(project.dir));
   if (hostNames(now) !== hostNames(plan)) {
     print(
-      safe`The packages are installed. Now ${hostNames(now)} was found instead of ${hostNames(plan)}, so no file was changed. Run \`npx lockweave init\` again.`,
+      safe`The packages are installed. Now ${hostNames(now)} was found instead of ${hostNames(plan)}, so no file was changed. Run \`${project.running("lockweave init")}\` again.`,
     );
     return false;
   }
@@ -192,7 +192,7 @@ function apply(project: Project, plan: Plan): boolean {
   const failedLater = plan.draft.commands.find((command) => !run(project, command));
   if (failedLater === undefined) return true;
   print(
-    safe`\`${failedLater.join(" ")}\` failed. Fix what it reported, and run \`npx lockweave init\` again.`,
+    safe`\`${failedLater.join(" ")}\` failed. Fix what it reported, and run \`${project.running("lockweave init")}\` again.`,
   );
   return false;
 }
@@ -221,7 +221,7 @@ function showFirstLock(project: Project, { draft, found, lock, host, isComplete 
   }
   if (!isComplete || project.typescript?.isTooOld === true) {
     print(
-      safe`After you have made the changes above, run \`npx lockweave init\` again. It then shows your first lock.`,
+      safe`After you have made the changes above, run \`${project.running("lockweave init")}\` again. It then shows your first lock.`,
     );
     return false;
   }
@@ -247,7 +247,7 @@ function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
     safe``,
     safe`Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above one of your async methods, call`,
     safe`\`configure({ redis: "redis://localhost:6379" })\` once at startup, and delete ${lock.file}.`,
-    safe`\`npx lockweave list\` shows every lock; ${proofOf(project, found)}`,
+    safe`\`${project.running("lockweave list")}\` shows every lock; ${proofOf(project, found)}`,
     ...(project.typescripts.length > 0
       ? []
       : [
@@ -258,11 +258,12 @@ function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
 
 /** Returns how to check the locks. That depends on the tool that writes the output. */
 function proofOf(project: Project, found: Plan["found"]): string {
+  const check = project.running("lockweave check");
   const isThere = (hosts: readonly Host[]): boolean =>
     found.some(([host]) => hosts.includes(host) && host.isForTests !== true);
-  if (isThere(BUNDLERS)) return "`npx lockweave check --output` with the build's output verifies them.";
+  if (isThere(BUNDLERS)) return `\`${check} --output\` with the build's output verifies them.`;
   const isEmitted = isThere(COMPILERS) && project.setting("noEmit", project.mainConfig) !== true;
   return isEmitted || !project.isCompiled
-    ? "`npx lockweave check` proves them."
-    : "`npx lockweave check --watch` reports wrong tags.";
+    ? `\`${check}\` proves them.`
+    : `\`${check} --watch\` reports wrong tags.`;
 }

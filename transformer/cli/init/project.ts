@@ -9,6 +9,7 @@ import {
 } from "../../hosts/native/installed";
 import { parser } from "../../parser/parser";
 import { packageByPnp } from "../../verify/package-entry";
+import { packageManagerFor, type PackageManager } from "../package-manager";
 import { UsageError } from "../../verify/usage-error";
 
 interface Manifest {
@@ -194,13 +195,12 @@ export class Project {
   }
 
   get packageManager(): PackageManager {
-    const named = MANAGERS.find(({ name }) => this.manifest.packageManager?.startsWith(`${name}@`));
-    if (named !== undefined) return named;
-    for (let dir = this.dir; ; dir = dirname(dir)) {
-      const found = MANAGERS.find(({ locks }) => locks.some((lock) => existsSync(join(dir, lock))));
-      if (found !== undefined) return found;
-      if (dir === dirname(dir)) return NPM;
-    }
+    return packageManagerFor(this.dir);
+  }
+
+  /** Returns the command line that runs a program of an installed package. */
+  running(...words: readonly string[]): string {
+    return [...this.packageManager.runner, ...words].join(" ");
   }
 
   #installed(name: string): string | undefined {
@@ -218,31 +218,3 @@ export class Project {
 function versionIn(range: string): string {
   return range.startsWith("npm:") ? range.slice(range.lastIndexOf("@")) : range;
 }
-
-export interface PackageManager {
-  readonly name: string;
-  readonly locks: readonly string[];
-  readonly install: readonly string[];
-  readonly installDev: readonly string[];
-}
-
-const NPM: PackageManager = {
-  name: "npm",
-  locks: ["package-lock.json"],
-  install: ["npm", "install"],
-  installDev: ["npm", "install", "--save-dev"],
-};
-
-const adding = (name: string, dev: string, ...locks: string[]): PackageManager => ({
-  name,
-  locks,
-  install: [name, "add"],
-  installDev: [name, "add", dev],
-});
-
-const MANAGERS: readonly PackageManager[] = [
-  adding("pnpm", "--save-dev", "pnpm-lock.yaml"),
-  adding("yarn", "--dev", "yarn.lock"),
-  adding("bun", "--dev", "bun.lock", "bun.lockb"),
-  NPM,
-];

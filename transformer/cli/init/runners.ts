@@ -23,7 +23,7 @@ const TSX: Host = {
     });
     reportScripts(draft, left, `tsx ${REGISTER} ...`);
   },
-  next: (_, __, lock) => running("npx", "tsx", REGISTER, lock),
+  next: (project, _, lock) => running(project.running("tsx", REGISTER, lock)),
   tryOut: (_, file) => [["--import", "tsx", "--import", "lockweave/register", file]],
 };
 

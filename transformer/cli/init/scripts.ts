@@ -73,7 +73,7 @@ export function commandFor(
   const script =
     scriptThat(project, draft, starting(whole)) ??
     (rest[0] === "build" ? undefined : scriptThat(project, draft, starting([program])));
-  return script ?? ["npx", ...whole].join(" ");
+  return script ?? project.running(...whole);
 }
 
 /** Returns the command that runs a file with a program, in the same way. */
