@@ -5,8 +5,11 @@
  *     npm run bench:memory [-- rounds]
  */
 import { execFileSync } from "node:child_process";
-import * as lockweave from "../dist/runtime/index";
+import type * as Lockweave from "../runtime";
+import type * as WovenEntry from "../runtime/woven-entry";
 import { quartiles } from "./quantiles";
+
+const lockweave = require("../dist/runtime/index") as typeof Lockweave & typeof WovenEntry;
 
 const WARM_MS = 1_500;
 const MEASURED_MS = 1_500;

@@ -28,7 +28,7 @@ const EXTERNAL = ["uuid", "ioredis", "@opentelemetry/api", "typescript", "ts-pat
 
 interface Manifest {
   readonly version: string;
-  readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
+  readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
   readonly bin: Readonly<Record<string, string>>;
 }
 
@@ -46,12 +46,12 @@ async function main(): Promise<void> {
   await bundlePage();
   const modules = compileSide.flatMap(({ moduleIds }) => moduleIds);
   writeFileSync(join(COMPILE_SIDE, "THIRD-PARTY-NOTICES.txt"), notices(modules));
-  removeUnreachable(DIST, entriesOf(".d.ts"));
+  removeUnreachable(DIST, typesOfEntries());
 }
 
 /** Bundles every entry point of the compile side that package.json names. */
 async function bundleEntries(): Promise<Written[]> {
-  const input = Object.fromEntries(entriesOf(".js", COMPILE_SIDE).map((path) => [nameOf(path), path]));
+  const input = Object.fromEntries(entriesOf(COMPILE_SIDE).map((path) => [nameOf(path), path]));
   const isOurs = (id: string): boolean => /^lockweave(?:\/|$)/.test(id);
   const isExternal = (id: string): boolean =>
     EXTERNAL.some((name) => id === name || id.startsWith(`${name}/`));
@@ -209,18 +209,25 @@ function chunksIn(output: readonly { readonly type: string }[]): OutputChunk[] {
   return output.filter((file): file is OutputChunk => file.type === "chunk");
 }
 
-/** Returns the files that package.json names as binaries or exports. */
-function entriesOf(ending: ".js" | ".d.ts", directory = DIST): string[] {
+/** Returns the files in the directory that package.json names as binaries or exports. */
+function entriesOf(directory: string): string[] {
   const named = [
     ...Object.values(manifest.bin),
     ...Object.values(manifest.exports).flatMap((target) =>
       typeof target === "string" ? [target] : [target.default],
     ),
   ];
-  const files = [...new Set(named)]
+  return [...new Set(named)]
     .map((path) => join(REPOSITORY, path))
     .filter((path) => path.startsWith(directory + sep));
-  return files.map((path) => path.replace(/\.js$/, ending));
+}
+
+/** Returns the declarations that package.json names. */
+function typesOfEntries(): string[] {
+  const named = Object.values(manifest.exports).flatMap((target) =>
+    typeof target === "string" ? [] : [target.types],
+  );
+  return [...new Set(named)].map((path) => join(REPOSITORY, path));
 }
 
 /** Returns the path of a file in `dist` without its extension. Its source has the same path. */

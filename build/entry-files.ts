@@ -1,12 +1,16 @@
 import * as index from "../runtime/index";
 import * as testing from "../runtime/testing";
 import { refusalIn, UNSUPPORTED, type Unsupported } from "../runtime/unsupported";
+import * as wovenEntry from "../runtime/woven-entry";
 
 // Generates the files through which applications load the runtime. Each file lists exports of the one object that all copies of the package
 // share. The files spell out the names, because compilers, bundlers, and Node read them from the text.
 
+/** The names that only woven code uses. `lockweave` exports them too, for woven code of an older version, but its types hide them. */
+const WOVEN_ONLY = Object.keys(wovenEntry).filter((name) => !(name in index));
+
 const ENTRIES: Readonly<Record<string, readonly string[]>> = {
-  index: Object.keys(index),
+  index: [...Object.keys(index), ...WOVEN_ONLY],
   testing: Object.keys(testing),
 };
 
@@ -15,11 +19,12 @@ const ENTRY_NAMES = [...Object.keys(ENTRIES), "opentelemetry"];
 /** Returns the text of the module in `runtime/` that has all exports. */
 export function wholeModule(): string {
   const names = [...new Set(Object.values(ENTRIES).flat())];
-  const fromTesting = names.filter((name) => !(name in index));
+  const fromTesting = Object.keys(testing).filter((name) => !(name in index));
   return `import { shareWithCopies } from "./copies";
 import {${list(Object.keys(index))}} from "./index";
 import { observeLocksWith } from "./observe-locks";
 import {${list(fromTesting)}} from "./testing";
+import {${list(WOVEN_ONLY)}} from "./woven-entry";
 export const whole = shareWithCopies({${list([...names, "observeLocksWith"])}});
 `;
 }
@@ -30,6 +35,7 @@ export function entryFiles(): Record<string, string> {
     "opentelemetry.js": OPENTELEMETRY_COMMONJS,
     "opentelemetry.mjs": OPENTELEMETRY_MODULE,
     "opentelemetry.d.mts": declarations("opentelemetry"),
+    "woven-entry.d.mts": declarations("woven-entry"),
   };
   for (const [name, names] of Object.entries(ENTRIES)) {
     files[`${name}.js`] = commonjs(names) + (name === "index" ? TS_PATCH : "");

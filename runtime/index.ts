@@ -1,4 +1,5 @@
-// For applications.
+// What applications call. Woven code imports `woven-entry.ts`. At run time, both entry points of the package have the names of both files.
+
 export { configure, shutdown, type Configuration, type SignalName } from "./configure";
 export {
   withLock,
@@ -63,23 +64,3 @@ export type { RedisTarget as RedisPlace } from "./configured-stores";
 export type { RedisAddress } from "./stores/redis/address";
 export type { LockEvent, LockEvents, Outcome } from "./lock/events";
 export type { Clock, CancelTimer, Timer } from "./clock";
-
-// For woven code.
-export {
-  when,
-  open,
-  unlocked,
-  acquire,
-  retryCheck,
-  assertHeld,
-  runReentrant,
-  fail,
-  release,
-  refuse,
-  type Site,
-} from "./woven";
-export { needsStore } from "./configure";
-export { jsonField } from "./json-field";
-export type { Lock } from "./lock/lock";
-export type { MultiLock } from "./lock/multi-lock";
-export type { FailureClass } from "./lock/wait";

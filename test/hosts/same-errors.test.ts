@@ -353,8 +353,8 @@ for (const packageType of ["module", "commonjs"]) {
         "src/b.ts": `import { f } from "./a.js";
 export class C { /** @redisLock businessFlag=f */ async m() { return new Map([[1, await f()]]); } }
 `,
-        "src/c.ts": `import { currentLock } from "lockweave/runtime";
-/** @redisLock businessFlag=f */ export async function f() { return currentLock(); }
+        "src/c.ts": `import { when } from "lockweave/runtime";
+/** @redisLock businessFlag=f */ export async function f() { return when(true); }
 `,
       },
       { declaration: true },

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import ts from "typescript";
-import * as runtime from "../../runtime";
+import * as runtime from "../support/whole-runtime";
 import { PACKAGE, tsconfig } from "../hosts/project";
 import { makeConsumer, pack } from "./consumer";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
@@ -16,7 +16,7 @@ outsideMatrixSerially("the tarball contains only the built code, its types, and 
   const { files } = await pack();
   const strays = files.filter(
     (file) =>
-      !/^(dist\/(runtime|transformer)\/.*\.(js|d\.ts)|dist\/runtime\/(index|testing|opentelemetry)\.(mjs|d\.mts)|dist\/runtime\/(runtime|not-in-(browser|edge|workers))\.mjs|dist\/transformer\/(THIRD-PARTY-NOTICES\.txt|page\/(index\.html|style\.css|icon\.svg))|docs\/[\w-]+\.(md|json)|bench\/results\/plot\.svg|README(?:\.zh-CN)?\.md|LICENSE|CHANGELOG\.md|tsdoc\.json|package\.json)$/.test(
+      !/^(dist\/(runtime|transformer)\/.*\.(js|d\.ts)|dist\/runtime\/(index|testing|opentelemetry)\.(mjs|d\.mts)|dist\/runtime\/woven-entry\.d\.mts|dist\/runtime\/(runtime|not-in-(browser|edge|workers))\.mjs|dist\/transformer\/(THIRD-PARTY-NOTICES\.txt|page\/(index\.html|style\.css|icon\.svg))|docs\/[\w-]+\.(md|json)|bench\/results\/plot\.svg|README(?:\.zh-CN)?\.md|LICENSE|CHANGELOG\.md|tsdoc\.json|package\.json)$/.test(
         file,
       ),
   );
@@ -132,7 +132,8 @@ console.log(typeof plugin);
 });
 
 const IMPORTER = `
-import { configure, withLock, currentLock, LockError, memoryStore, type LockOptions } from "lockweave";
+import { configure, currentLock, lockKey, memoryStore, withLock } from "lockweave";
+import { LockError, LockKeyError, type HeldLock, type LockOptions, type Store } from "lockweave";
 import * as runtime from "lockweave/runtime";
 import plugin from "lockweave/transformer";
 import vite from "lockweave/vite";
@@ -144,14 +145,18 @@ export const hosts: readonly object[] = [vite, esbuild, webpack, testLocks];
 configure({ store: memoryStore() });
 export const options: LockOptions = { lockTime: "20s" };
 export const key: Promise<string> = withLock("k", { lockTime: "20s" }, (lock) => lock.key);
-export const error: LockError = new runtime.LockKeyError("bad");
-export const store: runtime.Store = memoryStore();
+export const error: LockError = new LockKeyError("bad");
+export const failure: runtime.FailureClass = LockKeyError;
+export const store: Store = memoryStore();
+export const lock: HeldLock = runtime.open({ site: "pay", businessFlag: "pay" });
 export const released: Promise<void> = currentLock().release();
 export const config: Parameters<typeof plugin>[2] = { defaults: { lockTime: "20s" } };
 // @ts-expect-error -- There is no such option: what is resolved is no \`any\`.
 configure({ stor: memoryStore() });
 // @ts-expect-error -- Nor here.
-runtime.lockKey({});
+lockKey({});
+// @ts-expect-error -- Nor here.
+runtime.open({ site: "pay" });
 // @ts-expect-error -- Nor here.
 plugin(1);
 `;
@@ -180,10 +185,30 @@ for (const [moduleResolution, module, files] of [
   });
 }
 
+const HIDDEN = `
+import * as lockweave from "lockweave";
+import * as runtime from "lockweave/runtime";
+// @ts-expect-error -- Woven code imports "lockweave/runtime".
+lockweave.open({ site: "pay", businessFlag: "pay" });
+// @ts-expect-error -- People import "lockweave".
+runtime.configure({ store: lockweave.memoryStore() });
+`;
+
+inMatrixSerially("the types of `lockweave` hide what only woven code calls", async (t) => {
+  const project = await makeConsumer({
+    "src/a.mts": HIDDEN,
+    "src/b.cts": HIDDEN,
+    "package.json": "{}",
+    "tsconfig.json": tsconfig({ types: ["node"], skipLibCheck: false, noEmit: true, module: "nodenext" }),
+  });
+  t.like(await project.tsc(), { code: 0, stdout: "" });
+});
+
 inMatrixSerially("the published types need no lib later than es2020", async (t) => {
   const project = await makeConsumer({
     "src/a.mts": `
-      import { LockKeyError, type FailureClass } from "lockweave";
+      import { LockKeyError } from "lockweave";
+      import type { FailureClass } from "lockweave/runtime";
       class Busy extends Error { constructor(message: string) { super(message); } }
       export const failures: FailureClass[] = [Busy, LockKeyError];`,
     "package.json": "{}",

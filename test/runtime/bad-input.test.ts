@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { inspect } from "node:util";
 import test from "ava";
 import type { Redis } from "ioredis";
-import * as lockweave from "../../runtime";
+import * as lockweave from "../support/whole-runtime";
 import { systemClock } from "../../runtime/clock";
 import { formatValue } from "../../runtime/format-value";
 import { startRedis, type RedisServer } from "../support/redis-server";

@@ -6,13 +6,13 @@ import {
   LockOptionError,
   LockWaitTimeoutError,
   memoryStore,
-  needsStore,
   obtain,
   quorumStore,
   shutdown,
   withLock,
   type Configuration,
 } from "../../runtime";
+import { needsStore } from "../../runtime/configure";
 import type { LockEvent } from "../../runtime/lock/events";
 import { testLocks } from "../../runtime/testing";
 import { acquire, currentLock, fail, open, release, retryCheck, runReentrant } from "../../runtime/woven";

@@ -1,6 +1,6 @@
 import test from "ava";
 import * as fc from "fast-check";
-import * as lockweave from "../../runtime";
+import * as lockweave from "../support/whole-runtime";
 import { LockError } from "../../runtime/errors";
 import { observeLocks } from "../../runtime/opentelemetry";
 import { testLocks } from "../../runtime/testing";

@@ -2,7 +2,7 @@ import { runInThisContext } from "node:vm";
 import test from "ava";
 import { transformSync } from "esbuild";
 import ts from "typescript";
-import * as runtime from "../../../runtime";
+import * as runtime from "../../support/whole-runtime";
 import { weave } from "../../../transformer/weave/weave";
 import { configureObserved, held, runWoven } from "./woven-module";
 

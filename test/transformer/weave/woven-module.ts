@@ -1,6 +1,6 @@
 import { runInThisContext } from "node:vm";
 import ts from "typescript";
-import * as runtime from "../../../runtime";
+import * as runtime from "../../support/whole-runtime";
 import { weave } from "../../../transformer/weave/weave";
 import { observed } from "../../support/observed-store";
 

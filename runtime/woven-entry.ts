@@ -1,0 +1,21 @@
+// What woven code calls. These are the types of `lockweave/runtime`, so that editors do not offer these names for `lockweave`.
+
+export {
+  when,
+  open,
+  unlocked,
+  acquire,
+  retryCheck,
+  assertHeld,
+  runReentrant,
+  fail,
+  release,
+  refuse,
+  type Site,
+} from "./woven";
+export { needsStore } from "./configure";
+export { jsonField } from "./json-field";
+export { wholeKey } from "./key";
+export type { Lock } from "./lock/lock";
+export type { MultiLock } from "./lock/multi-lock";
+export type { FailureClass } from "./lock/wait";
