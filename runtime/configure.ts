@@ -34,21 +34,20 @@ import { warnOfSlowLocks } from "./slow-locks";
 /** The name of a signal, such as `"SIGTERM"`. Node's own type for it exists only in projects that have installed Node's types. */
 export type SignalName = `SIG${string}`;
 
+/** The options of `configure()`. */
 export interface Configuration {
   /**
-   * An ioredis client, which you close yourself. Or a `redis://` URL, for which Lockweave opens and closes a connection, also with TLS
-   * options as `{ url, tls }`. An array of three or more makes a quorum of independent masters: see `quorumStore()`.
+   * An ioredis client, which you close yourself. Or a `redis://` URL or `{ url, tls }`, for which Lockweave opens and closes a connection.
+   * An array of three or more of them makes a quorum of independent masters: see `quorumStore()`.
    */
   readonly redis?: RedisTarget;
   /** A store instead of `redis`, such as `memoryStore()`. */
   readonly store?: Store;
-  /**
-   * Other stores by name: `{ payments: "redis://..." }` for tags with `store=payments`. A key is another lock in each store.
-   */
+  /** Other stores by name: `{ payments: "redis://..." }` for tags with `store=payments`. A key is another lock in each store. */
   readonly stores?: Readonly<Record<string, RedisTarget | Store>>;
   /** Options for all locks that do not set them. Options that change the woven code belong in the plugin's options. */
   readonly defaults?: Omit<LockOptions, "onFailure" | "reentrant" | "mode" | "permits">;
-  /** Receives log lines. By default warnings go to `console.warn`, and nothing else is logged. */
+  /** Receives log lines. By default, warnings go to `console.warn`, and nothing else is logged. `console` also shows each step of a lock. */
   readonly logger?: Logger;
   /** The time that one command to the store may take. Default `"1s"`. */
   readonly commandTimeout?: Duration;
@@ -60,7 +59,7 @@ export interface Configuration {
   /**
    * Signals that call `shutdown()`, such as `["SIGTERM", "SIGINT"]`. If nobody else listens to the signal, the process then
    * ends by it. As process 1 in a container, it exits with 128 + the number of the signal. If another listener may end the process
-   * too early, let that listener `await shutdown()` instead. By default the application calls `shutdown()` itself.
+   * too early, let that listener `await shutdown()` instead. By default, the application calls `shutdown()` itself.
    */
   readonly shutdownOn?: readonly SignalName[];
   /** The clock of the runtime. For tests. */
@@ -101,7 +100,7 @@ const OPTIONS: readonly string[] = [
  * A development server runs the call again when its file was saved. The same call then replaces the configuration, as soon as no lock of
  * the earlier one is held or waited for. If nothing has changed, it does nothing.
  *
- * @param handshake written by the transformer. Without it, this call fails, and not the first method that runs unlocked
+ * @param handshake written by the transformer. Without it, this call throws, so that no method runs unlocked
  * @param callSite written by the transformer: the place of the call, which edits of the file do not change
  * @throws {LockNotWovenError} if the calling code was not woven
  * @throws {LockOptionError} if an option is wrong
@@ -339,7 +338,7 @@ export function locker(): Locker {
  * a second lock to finish. Then it rejects all waiters with a `LockClosedError`, revokes and releases the locks that are still held (their
  * `signal` aborts), and closes the connections that `configure()` opened.
  *
- * @param options.patience default `"10s"`; `"0s"` does not wait
+ * @param options.patience the longest wait for bodies. The default is `"10s"`. `"0s"` does not wait
  */
 export async function shutdown(options: { readonly patience?: Duration } = {}): Promise<void> {
   const expected = (): LockOptionError =>

@@ -11,7 +11,8 @@ export type LockErrorCode =
   | "LOCK_CLOSED"
   | "LOCK_NOT_WOVEN";
 
-/** The options of an error. Written out, because `ErrorOptions` needs `lib: ["es2022"]`. */
+// Not `ErrorOptions`, because that type needs `lib: ["es2022"]`.
+/** The options of an error. */
 export interface LockErrorOptions {
   /** The original error. */
   readonly cause?: unknown;
@@ -19,6 +20,7 @@ export interface LockErrorOptions {
 
 /** The base of every error that Lockweave throws. */
 export class LockError extends Error {
+  /** The same for all errors of a class, whichever copy of the package threw them. */
   readonly code: LockErrorCode;
 
   constructor(code: LockErrorCode, message: string, options?: LockErrorOptions) {
@@ -49,7 +51,7 @@ export class LockLostError extends LockError {
   }
 }
 
-/** A retry will not help: nothing is configured, or the store rejects the client (`NOAUTH`, `WRONGTYPE`, ...). */
+/** A retry cannot help: nothing is configured, or the store rejects the client (`NOAUTH`, `WRONGTYPE`, ...). */
 export class LockMisconfiguredError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_MISCONFIGURED", message, options);
@@ -70,7 +72,7 @@ export class LockOptionError extends LockError {
   }
 }
 
-/** `shutdown()` has stopped granting locks. It rejects waiters and new callers with this error. */
+/** No more locks are granted, because `shutdown()` was called. Waiters and new callers get this error. */
 export class LockClosedError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_CLOSED", message, options);

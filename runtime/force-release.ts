@@ -10,6 +10,7 @@ import { FREED, REVOKED } from "./queue/loss";
 import { isOptions, readFrom, readOptions } from "./options";
 import { formatValue } from "./format-value";
 
+/** The options of `forceRelease()`. */
 export interface ForceOptions {
   /** The name of the store. */
   readonly store?: string;
@@ -19,8 +20,8 @@ export interface ForceOptions {
    */
   readonly now?: boolean;
   /**
-   * Takes the lock from these holders alone, by their `storeValue`s from `inspect()`. A caller that acquired the lock from the store since
-   * then keeps it. A hand-off inside a process keeps the value, so its new holder loses the lock. By default all holders lose it.
+   * Revokes only these holders, by their `storeValue`s from `inspect()`. A caller that acquired the lock from the store since
+   * then keeps it. A hand-off inside a process keeps the value, so its new holder loses the lock. By default, all holders lose it.
    */
   readonly from?: readonly string[];
 }

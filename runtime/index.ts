@@ -1,23 +1,26 @@
 // What applications call. Woven code imports `woven-entry.ts`. At run time, both entry points of the package have the names of both files.
+// The API reference lists the names in this order.
 
 export { configure, shutdown, type Configuration, type SignalName } from "./configure";
 export {
   withLock,
   obtain,
   tryObtain,
-  type ConditionalOptions,
   type WithLockOptions,
-  type Keys,
+  type ConditionalOptions,
   type TryOptions,
+  type Keys,
 } from "./with-lock";
-export { forceRelease, type ForceOptions } from "./force-release";
-export { type InspectedHolder } from "./holders";
-export { inspect, type InspectedLock } from "./inspect";
-export { assertWoven, currentLock, type HeldLock } from "./woven";
-export { lockKey, wholeKey, type KeyValue } from "./key";
 export type { LockOptions } from "./lock/settings";
+export { currentLock, assertWoven } from "./woven";
+export type { HeldLock } from "./held-lock";
+export { lockKey, wholeKey, type KeyValue } from "./key";
 export type { Duration } from "./duration";
+export { inspect, type InspectedLock } from "./inspect";
+export type { InspectedHolder } from "./holders";
+export { forceRelease, type ForceOptions } from "./force-release";
 export type { Logger } from "./logger";
+export type { LockEvents, LockEvent, Outcome } from "./lock/events";
 export {
   LockError,
   LockWaitTimeoutError,
@@ -32,35 +35,37 @@ export {
   type LockErrorOptions,
 } from "./errors";
 
-// For custom stores and clocks.
 export { memoryStore } from "./stores/memory";
-export { quorumStore, type QuorumOptions } from "./stores/quorum/quorum-store";
 export { redisStore } from "./stores/redis/redis";
+export { quorumStore, type QuorumOptions } from "./stores/quorum/quorum-store";
+export type { RedisTarget } from "./configured-stores";
+export type { RedisAddress } from "./stores/redis/address";
+
+// For stores, clients, and clocks of the application's own.
 export type { RedisClient, RedisSubscriber } from "./stores/redis/client";
+export type { Clock, Timer, CancelTimer } from "./clock";
 export {
+  type Store,
+  type StoreListener,
+  type AcquireRequest,
+  type EnqueueRequest,
+  type AcquireReply,
+  type Acquired,
+  type NotAcquired,
+  type RenewRequest,
+  type RenewReply,
+  type Renewed,
+  type NotHeld,
+  type ReleaseRequest,
+  type ReleaseReply,
+  type Released,
+  type NotReleased,
+  type ReleaseAndEnqueueReply,
+  type Inspection,
+  type InspectedHold,
+  type AnnounceRequest,
   CLAIM_TIME_MS,
   FENCING_STRIDE,
   MOST_AT_ONCE,
   TICKET_TIME_MS,
-  type ReleaseReply,
-  type ReleaseRequest,
-  type Released,
-  type Inspection,
-  type ReleaseAndEnqueueReply,
-  type NotReleased,
-  type NotHeld,
-  type NotAcquired,
-  type EnqueueRequest,
-  type Renewed,
-  type RenewReply,
-  type RenewRequest,
-  type Store,
-  type StoreListener,
-  type Acquired,
-  type AcquireReply,
-  type AcquireRequest,
 } from "./stores/port";
-export type { RedisTarget as RedisPlace } from "./configured-stores";
-export type { RedisAddress } from "./stores/redis/address";
-export type { LockEvent, LockEvents, Outcome } from "./lock/events";
-export type { Clock, CancelTimer, Timer } from "./clock";

@@ -8,17 +8,19 @@ import { isReserved } from "./stores/value";
 
 /** The state of a lock a moment ago. */
 export interface InspectedLock {
+  /** The full key. */
   readonly key: string;
   /** The name of its store. */
   readonly store: string;
   /**
-   * `held`; `free`; `next`: reserved for the next waiter, which was notified; `closed`: kept closed after its release, by `lockAtLeast`.
+   * `next`: nobody holds it, and it is reserved for the next waiter. `closed`: nobody holds it, and `lockAtLeast` keeps it closed.
    */
   readonly state: "held" | "free" | "next" | "closed";
+  /** Its holders. Several may hold a lock with `permits` or `mode: "read"`. */
   readonly holders: readonly InspectedHolder[];
   /**
-   * The number of waiters in the store queue, without those that wait in the local queue of their process. `undefined` if the store does
-   * not know.
+   * The number of waiters in the store queue, up to 1,000, without those that wait in the local queue of their process. `undefined` if the
+   * store does not know.
    */
   readonly waiting: number | undefined;
   /** The number of calls in this process that wait. */

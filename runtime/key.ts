@@ -11,7 +11,7 @@ export type KeyValue = string | number | bigint | boolean;
  * Different flags and parts never make the same key. `_` ends the flag and `,` ends a part. Inside of them these characters, and `%`, are
  * escaped as `%5F`, `%2C`, and `%25`. A number and its text (`7` and `"7"`) are the same part.
  *
- * @throws {LockKeyError} if a part identifies nothing: `undefined`, `null`, `""`, `NaN`, an object, an integer beyond 2 ** 53, ...
+ * @throws {LockKeyError} if a part identifies nothing: `undefined`, `null`, `""`, `NaN`, an object, or an integer beyond `2 ** 53`
  */
 export function lockKey(businessFlag: string, ...parts: readonly KeyValue[]): string {
   let key = nameOfFlag(businessFlag);

@@ -1,10 +1,15 @@
 // Limits and names that tags and options at run time share. The limits of one attribute are in attributes/table.ts.
 
 /** The units in which a duration is written, and the milliseconds in each. */
-export const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
+export const MS_PER_UNIT: Readonly<Record<DurationUnit, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+};
 
 /** A unit in which a duration is written. */
-export type DurationUnit = keyof typeof MS_PER_UNIT;
+export type DurationUnit = "ms" | "s" | "m" | "h";
 
 /** The longest `lockTime`, `waitTime`, or other duration, in hours. */
 export const LONGEST_DURATION_HOURS = 24;

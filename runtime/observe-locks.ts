@@ -8,6 +8,7 @@ import { listenToLocks, type LockEvent, type LockListeners } from "./lock/events
 /** The API of OpenTelemetry, as the entry file has loaded it. */
 export type OpenTelemetry = Pick<typeof Api, "metrics" | "SpanStatusCode" | "trace">;
 
+/** The options of `observeLocks()`. */
 export interface ObserveOptions {
   /** The tracer of the spans. Default: that of the global provider. */
   readonly tracer?: Tracer;

@@ -10,6 +10,7 @@ import { TEST_FIXES } from "./woven";
 
 export { assertWoven } from "./woven";
 
+/** The options of `testLocks()`. */
 export interface TestLocksOptions {
   /** Lets callers wait as long as their tags say. By default a busy lock fails immediately. */
   readonly waiting?: boolean;
@@ -40,7 +41,7 @@ export interface TestLocks extends AsyncDisposable {
  * Takes the place of `configure()` in unit tests. Locks live in memory, and a busy lock fails immediately. Every store that a tag names
  * exists, with locks of its own.
  *
- * @param handshake written by the transformer. A test runner that does not weave fails here, and not with a green test
+ * @param handshake written by the transformer. Without it, this call throws, so that no test passes unwoven
  * @throws {LockNotWovenError} if the calling code was not woven
  * @throws {LockMisconfiguredError} if locks are already configured
  */

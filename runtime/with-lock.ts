@@ -12,7 +12,7 @@ import {
   unknownLockOption,
   type LockOptions,
 } from "./lock/settings";
-import type { HeldLock } from "./woven";
+import type { HeldLock } from "./held-lock";
 import { isOptions, readFrom, readOptions } from "./options";
 import { formatValue } from "./format-value";
 
@@ -41,7 +41,7 @@ const OWN_OPTIONS = ["signal", "when"] satisfies (keyof WithLockOptions)[];
 /**
  * Runs `body` under the lock, and releases the lock when the body ends or throws.
  *
- * @param key the full key; `lockKey(businessFlag, ...parts)` and wholeKey`...` make the keys of tags. With several keys, either
+ * @param key the full key. `lockKey(businessFlag, ...parts)` and wholeKey`...` make the keys of tags. With several keys, either
  *   all are acquired or none
  * @returns what `body` returns, or `undefined` if `onFailure` is `"skip"` and the lock was not acquired
  * @throws {LockWaitTimeoutError} if another caller held the lock for the whole wait budget
@@ -105,7 +105,7 @@ export async function withLock<T>(
 /**
  * Acquires a lock for `await using`, which releases it at the end of the scope.
  *
- * @param key the full key; `lockKey(businessFlag, ...parts)` and wholeKey`...` make the keys of tags
+ * @param key the full key. `lockKey(businessFlag, ...parts)` and wholeKey`...` make the keys of tags
  * @returns `undefined` if `onFailure` is `"skip"` and the lock was not acquired, or if `when` is false
  * @throws {LockWaitTimeoutError} if another caller held the lock for the whole wait budget
  * @throws {LockUnreachableError} if the store did not reply

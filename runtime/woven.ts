@@ -9,6 +9,7 @@ import { assertForEach, type LockOptions } from "./lock/settings";
 import type { FailureClass } from "./lock/wait";
 import { isOptions, readFrom } from "./options";
 import { formatValue } from "./format-value";
+import type { HeldLock } from "./held-lock";
 import { hasLock, hasOwnLock } from "./woven-code";
 
 // The calls that the transformer weaves, in the order in which they appear around a body.
@@ -193,8 +194,8 @@ export const TEST_FIXES = [
 ].join("\n  ");
 
 /**
- * Throws unless the function was woven. For unit tests. It reads the function's own code, so it cannot see through a wrapper, such as that
- * of a decorator, or a bound function.
+ * Checks in a unit test that a function was woven. It reads the function's own code, so it cannot see through a bound function or a wrapper,
+ * such as that of a decorator.
  *
  * @throws {LockNotWovenError} if the function's code has no lock around it
  */
@@ -215,30 +216,11 @@ function whyNotWoven(code: string): string {
   return `it runs without its lock. If it has no @redisLock tag, add one. If a decorator wraps it, give assertWoven() the function itself. ${TEST_FIXES}`;
 }
 
-/** A held lock, as the code under it sees it. */
-export type HeldLock = {
-  /** The locks of a lock with several keys, in the order of the keys. Otherwise the lock itself. */
-  readonly locks: readonly HeldLock[];
-} & Pick<
-  Lock,
-  | "key"
-  | "keys"
-  | "requestId"
-  | "storeValue"
-  | "fencingToken"
-  | "signal"
-  | "remaining"
-  | "assertHeld"
-  | "extend"
-  | "release"
-  | typeof Symbol.asyncDispose
->;
-
 /**
- * Returns the lock of the tagged function in which it is called, or `undefined` if the tag's `when` is false. The transformer writes the
- * argument.
+ * Returns the lock of the tagged function in which it is called, or `undefined` if the tag's `when` is false.
  *
- * @throws {LockNotWovenError} anywhere else
+ * @param lock written by the transformer
+ * @throws {LockNotWovenError} outside of a tagged function
  */
 export function currentLock(lock?: Lock | MultiLock): HeldLock;
 export function currentLock(lock: Lock | MultiLock | Unlocked): HeldLock | undefined;

@@ -2,33 +2,44 @@ import { channel, subscribe, unsubscribe, type Channel } from "node:diagnostics_
 import { errorMessage } from "../errors";
 import { DEFAULT_STORE } from "../limits";
 import type { Logger } from "../logger";
-import type { Loss } from "../queue/loss";
+import type { Loss, LossOutcome } from "../queue/loss";
 import { inRoot } from "../root-context";
 
 /** Each message names its lock by these fields. */
 export interface LockEvent {
+  /** The full key. */
   readonly key: string;
   /** The name of its store: `"default"`, or one of `configure({ stores })`. */
   readonly store: string;
-  /** The tagged function: `OrderService.pay`. */
+  /** The tagged function, such as `OrderService.pay`. */
   readonly site: string | undefined;
   /** The same in all messages of one lock, and different for each lock of one key. */
   readonly requestId: string;
 }
 
 /**
- * How a lock ended: `released`, `handed off` to the next waiter in this process, `left to expire`, or lost as
- * {@link Loss.outcome} says.
+ * How a lock ended.
+ *
+ * - `released`: the store released it.
+ * - `handed off`: the next waiter in this process holds it now.
+ * - `left to expire`: with `autoUnlock: false`.
+ * - `stolen`: another caller held the key.
+ * - `deleted`: the key disappeared before its lock time was over.
+ * - `expired`: the lock time was over.
+ * - `revoked`: `forceRelease()` or `shutdown()` took the lock from its body.
+ * - `unknown`: the store did not reply.
  */
-export type Outcome = "released" | "handed off" | "left to expire" | Loss["outcome"];
+export type Outcome = "released" | "handed off" | "left to expire" | LossOutcome;
 
 /**
- * The messages on `node:diagnostics_channel`, by the name of the channel. Times are in milliseconds. Each lock begins with
- * `acquire`. It ends with `release` if it was granted, and otherwise with `give-up`. A reentrant call that enters again
- * publishes nothing.
+ * The messages on `node:diagnostics_channel`, by the name of the channel. Times are in milliseconds. Without a subscriber, Lockweave creates
+ * no message.
  *
- * Subscribers to `acquire` run in the caller's async context, so that a span has its parent. All others run outside every
- * caller's context. There, `requestId` identifies the lock.
+ * Each lock begins with `acquire`. It ends with `release` if it was granted, and otherwise with `give-up`. A reentrant call that enters
+ * again publishes nothing.
+ *
+ * Subscribers to `acquire` run in the caller's async context, so that a span has its parent. All others run outside every caller's
+ * context. There, `requestId` identifies the lock.
  */
 export interface LockEvents {
   /** A caller asks for the lock. */

@@ -1,4 +1,4 @@
-import { deadlinePassed, type Loss } from "../queue/loss";
+import { deadlinePassed, type Loss, type LossOutcome } from "../queue/loss";
 
 /** What this process knows about a lock when the outcome of its release arrives. */
 export interface ReleaseFacts {
@@ -27,7 +27,7 @@ export function provenLoss({ loss, hasHandedOff, isShared }: ReleaseFacts): Loss
 }
 
 /** Returns the outcome of a lock that was not handed off, for its event. */
-export function outcomeOf({ loss, earlierLoss }: ReleaseFacts): "released" | Loss["outcome"] {
+export function outcomeOf({ loss, earlierLoss }: ReleaseFacts): "released" | LossOutcome {
   // If the key is free by now, the store cannot know why. A loss that was reported before explains it better.
   const isExplained = loss?.outcome === "expired" && earlierLoss !== undefined;
   const decisive = isExplained && earlierLoss.outcome !== "unknown" ? earlierLoss : loss;

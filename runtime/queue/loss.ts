@@ -1,16 +1,12 @@
 import { errorMessage } from "../errors";
 import { isReserved, isRevokedFrom, isShared } from "../stores/value";
 
+/** How a lock was lost: see `Outcome`. */
+export type LossOutcome = "stolen" | "deleted" | "expired" | "revoked" | "unknown";
+
 /** Why a lease is lost. */
 export interface Loss {
-  /**
-   * - `stolen`: somebody else holds the key.
-   * - `deleted`: the key disappeared before its lock time was over.
-   * - `expired`: the lock time was over.
-   * - `revoked`: `forceRelease()` or `shutdown()` took the lock from its body.
-   * - `unknown`: the store did not reply.
-   */
-  readonly outcome: "stolen" | "deleted" | "expired" | "revoked" | "unknown";
+  readonly outcome: LossOutcome;
   /** For messages: "somebody else holds it". */
   readonly because: string;
   /** Whether the lock was lost before its lock time was over, as far as the store shows. */

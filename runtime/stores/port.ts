@@ -104,6 +104,7 @@ export interface NotAcquired {
   readonly isLast?: boolean;
 }
 
+/** The reply to a command that may acquire a key. */
 export type AcquireReply = Acquired | NotAcquired;
 
 /** A hold to renew. */
@@ -130,6 +131,7 @@ export interface NotHeld {
 /** The reply to one of many requests. An error concerns this request alone. */
 export type RenewReply = Renewed | NotHeld | Error;
 
+/** A hold to end or to revoke. */
 export interface ReleaseRequest {
   readonly key: string;
   readonly requestId: string;
@@ -150,8 +152,10 @@ export interface NotReleased {
   readonly holder: string | undefined;
 }
 
+/** The reply to a release. */
 export type ReleaseReply = Released | NotReleased;
 
+/** The reply to `releaseAndEnqueue()`, if it released the hold. */
 export interface ReleaseAndEnqueueReply extends Released {
   /** The result of the request: it acquired the key, or it waits in the queue. `undefined` if the store could not enqueue it. */
   readonly next: Acquired | "enqueued" | undefined;

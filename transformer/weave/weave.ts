@@ -57,7 +57,7 @@ interface NamedExpression {
 }
 
 /** A source map of version 3. It is declared here, so that users of our types do not need the types of the library that makes it. */
-interface WovenMap {
+export interface WovenMap {
   readonly version: number;
   readonly file: string;
   sources: string[];

@@ -11,6 +11,7 @@ import { loadIoredis } from "../redis/ioredis";
 import type { RedisClass } from "../redis/redis-class";
 import { loadQuorum } from "./load-quorum";
 
+/** The options of `quorumStore()`. */
 export interface QuorumOptions {
   /**
    * The longest `lockTime` that a lock may have. A master does not count for this long after it starts. It must be the same in all

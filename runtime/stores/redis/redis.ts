@@ -43,7 +43,8 @@ import { Sharing } from "./sharing";
  * Many keys go in one script. A cluster gets one script for each slot, and all commands for a node go in one write. The store opens a
  * second connection, for wake-ups, when a caller first waits. It never closes `client`, which belongs to the caller.
  *
- * @throws {LockOptionError} if `client` is not an ioredis client, or if its keyPrefix contains `lockweave:`
+ * @param what the name of the client, for messages
+ * @throws {LockOptionError} if `client` is not an ioredis client, or if its `keyPrefix` contains `lockweave:`
  */
 export function redisStore(client: RedisClient, what = "redis"): Store {
   return new ConfirmingStore(storeOver(client, what));

@@ -1,10 +1,5 @@
-import {
-  fileWeaver,
-  formatFinding,
-  type Finding,
-  type PluginOptions,
-  type WovenFile,
-} from "../one-file/weaver";
+import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../one-file/weaver";
+import type { WovenMap } from "../../weave/weave";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { unlockedExternals, type ExternalImport } from "./externals";
@@ -78,7 +73,7 @@ interface Plugin {
       this: TransformContext,
       text: string,
       id: string,
-    ): { readonly code: string; readonly map: WovenFile["map"] } | undefined;
+    ): { readonly code: string; readonly map: WovenMap } | undefined;
   };
   /** Reads the options of Rollup and Rolldown. */
   options(options: {

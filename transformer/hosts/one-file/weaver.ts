@@ -8,7 +8,7 @@ import { readDefaults, type Defaults } from "../../read/options";
 import { hasOnlyCommonJs, moduleSyntax, type ModuleSyntax } from "../../read/module-syntax";
 import type { Source } from "../../text/source-map";
 import type { ModuleFormat } from "../../weave/runtime-import";
-import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
+import { mayNeedWeave, weave, type WovenMap } from "../../weave/weave";
 import { pathInPackage } from "../path-in-package";
 import type { PluginOptions } from "./options";
 
@@ -32,7 +32,7 @@ export interface WovenFile {
   /** The text with the locks, on the same lines. */
   readonly code: string;
   /** Maps the woven text to the original text. */
-  readonly map: ReturnType<Woven["map"]>;
+  readonly map: WovenMap;
   /** The target for source maps that a compiler creates from `code`. */
   readonly source: Source;
   /** The module syntax in which the file imports other modules. */

@@ -1,0 +1,45 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import type { Duration } from "./duration";
+
+/** A lock that the caller holds. `await using` releases it at the end of the scope. */
+export interface HeldLock extends AsyncDisposable {
+  /** The key. For a lock with several keys: all of them, separated by spaces. */
+  readonly key: string;
+  /** The keys, in the order of their bytes. */
+  readonly keys: readonly string[];
+  /** The lock of each key, in the order of the keys. */
+  readonly locks: readonly HeldLock[];
+  /** The request ID: 32 hex characters that identify this acquisition. */
+  readonly requestId: string;
+  /**
+   * The value of the key in the store, for your own scripts that act only under the lock. A hand-off inside the process keeps it.
+   * `undefined` if the lock is not held, or has several keys.
+   */
+  readonly storeValue: string | undefined;
+  /** With `fencing`: a number that is larger for each later holder of the key. `undefined` for a lock with several keys. */
+  readonly fencingToken: number | undefined;
+  /** Aborts with a `LockLostError` when the lock is lost. Its listeners run in the async context in which the signal was first read. */
+  readonly signal: AbortSignal;
+  /** Returns the time until the deadline in milliseconds, or 0 if the lock is not held. */
+  remaining(): number;
+  /**
+   * Checks that the lock is still held.
+   *
+   * @throws {LockLostError} if the lock is lost, or its deadline is over
+   */
+  assertHeld(): void;
+  /**
+   * Extends the lock to at least this long from now, at most 24 hours, and no longer than `holdAtMost` allows. The watchdog still renews it.
+   *
+   * @throws {LockLostError} if it is not held, or lost
+   * @throws {LockUnreachableError} if the store did not reply. The deadline from before still holds
+   * @throws {LockMisconfiguredError} if the store rejects the extension
+   */
+  extend(duration: Duration): Promise<void>;
+  /**
+   * Releases the lock before its body ends.
+   *
+   * @throws {LockLostError} if it was lost, unless `onLost` is `"warn"`
+   */
+  release(): Promise<void>;
+}
