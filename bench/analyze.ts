@@ -3,7 +3,7 @@
  * adds to a build. The runs alternate: `tsc --noEmit`, `lockweave check`, `tspc --noEmit` with the weave, and the same with the analysis.
  * Prints medians of the ratios within a turn, for CPU time and elapsed time.
  *
- *     npm run bench:analyze [-- <turns> [<files>]]
+ *     npm run bench -- analyze [<turns> [<files>]]
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

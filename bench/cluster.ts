@@ -3,7 +3,7 @@
  * the cost with hand-written locks and with the same renewals prepared in advance. The second part measures what a migrating slot does to a
  * lock without waiters, and compares it with a hand-written lock of one key.
  *
- *     npm run bench:cluster [-- --of <folder>] [--only held|migration]
+ *     npm run bench -- cluster [--of <folder>] [--only held|migration]
  *
  * `--of` measures another checkout that has been built, which shows the cost of a change.
  */

@@ -4,7 +4,7 @@
  * `tspc` with the weave (woven). Prints medians of the ratios within a turn and of the differences, for the CPU time of the compiler's
  * process and for elapsed time. Then it does the same for a rebuild after one change, with `--incremental` and with `--watch`.
  *
- *     npm run bench:compile [-- <turns> [<files>]]
+ *     npm run bench -- compile [<turns> [<files>]]
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

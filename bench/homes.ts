@@ -2,7 +2,7 @@
  * Measures the cost of a section in each topology: the number of commands, and the time compared with a hand-written lock (`SET NX PX` and
  * a compare-and-delete script) on the same client. The two alternate after each section.
  *
- *     npm run bench:homes [-- <sections>]
+ *     npm run bench -- homes [<sections>]
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { randomBytes } from "node:crypto";

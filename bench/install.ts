@@ -2,7 +2,7 @@
  * Measures the cost of an installation: the size of the package and of its dependencies in an empty project, and the time to load each
  * entry point in a new process, without the time of an empty program.
  *
- *     npm run bench:install [-- <turns>]
+ *     npm run bench -- install [<turns>]
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -3,7 +3,7 @@
  * the bare commands that Lockweave sends, and two PINGs. With one key, it runs sections of one turn of the event loop under hand-written
  * locks, under Lockweave, and in a queue in the process without any store. Each contestant runs in its own process, in turns, on one Redis.
  *
- *     npm run bench:limits [-- rounds]
+ *     npm run bench -- limits [rounds]
  */
 import { execFileSync } from "node:child_process";
 import { setImmediate } from "node:timers/promises";

@@ -2,7 +2,7 @@
  * Measures the cost of a lock without any store traffic: a tagged function on the memory store, compared with a hand-written lock in a
  * `Map` with try/finally. Each runs in its own process, in turns. The sections are empty, so only the lock itself is measured.
  *
- *     npm run bench:memory [-- rounds]
+ *     npm run bench -- memory [rounds]
  */
 import { execFileSync } from "node:child_process";
 import type * as Lockweave from "../runtime";

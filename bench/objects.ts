@@ -2,7 +2,7 @@
  * Lists the objects of a held lock and of a waiting call. It compares heap snapshots with and without many of them, and divides by their
  * number. The body of the call and the promises of its caller do not belong to Lockweave, and are left out as far as possible.
  *
- *     npm run bench:objects [-- how many]
+ *     npm run bench -- objects [how many]
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

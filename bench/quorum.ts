@@ -2,7 +2,7 @@
  * Measures the cost of a section on a quorum of five masters, compared with a single node: the number of commands, and the time. The two
  * alternate.
  *
- *     npm run bench:quorum [-- <sections> <turns>]
+ *     npm run bench -- quorum [<sections> <turns>]
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { redisStore, quorumStore, type RedisClient, type Store } from "../runtime";

@@ -2,7 +2,7 @@
  * Measures the cost of a section whose lock a replica must confirm, compared with the same section without replicas, and with hand-written
  * SET, DEL, and WAIT. They alternate.
  *
- *     npm run bench:replicas [-- <sections> <turns>]
+ *     npm run bench -- replicas [<sections> <turns>]
  */
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";

@@ -2,7 +2,7 @@
  * Compares Lockweave, other libraries, and a hand-written lock in the same situations on the same Redis. In each round, every contestant
  * plays every scenario once, in a rotating order. Its result is compared with that of the hand-written lock in the same round.
  *
- *     npm run bench [-- --rounds <n>] [--only <scenario>[,...]] [--contestants <name>[,...]] [--quick]
+ *     npm run bench -- compare [--rounds <n>] [--only <scenario>[,...]] [--contestants <name>[,...]] [--quick]
  *         [--before <folder>] [--redraw]
  *
  * A whole benchmark writes `results/latest.json` and `results/plot.svg`. With `--only`, `--contestants`, `--before`, or `--quick`, it only

@@ -3,7 +3,7 @@
  * libraries that support them, and with its own exclusive locks. One process with 64 callers, which come again immediately, runs them in
  * turns on one Redis.
  *
- *     npm run bench:several [-- <rounds> <milliseconds of a turn>]
+ *     npm run bench -- several [<rounds> <milliseconds of a turn>]
  *
  * It does not cover several processes, or a Redis on another machine.
  */

@@ -1,4 +1,4 @@
-// A process of callers for `npm run bench:shared`. It runs the built package: 32 processes that compile it would take a minute.
+// A process of callers for `npm run bench -- shared`. It runs the built package: 32 processes that compile it would take a minute.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as turn } from "node:timers/promises";
 import { configure, shutdown, withLock } from "../dist/runtime/index.js";

@@ -1,7 +1,7 @@
 /**
  * Measures shared locks at the sizes that they are designed for, beside a client that is not involved.
  *
- *     npm run bench:shared [-- <part of a title>]
+ *     npm run bench -- shared [<part of a title>]
  *
  * A section is one turn of the event loop or empty, and its caller comes again immediately. All processes, the server, and the unrelated
  * client share the cores of this machine. So the CPU time of a section says more about a busy machine than the number of sections in a

@@ -2,7 +2,7 @@
  * Runs many sections, and checks that they leave nothing behind. Three members meet only in Redis, like processes, but live in one process,
  * so that one heap shows all of them.
  *
- *     node --expose-gc --require ts-node/register/transpile-only bench/soak.ts [--sections <n>]
+ *     npm run bench -- soak [--sections <n>]
  *
  * Exits with 1 unless the heap stays flat and nothing is left.
  */

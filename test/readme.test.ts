@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -136,6 +136,28 @@ for (const file of ["README.md", "README.zh-CN.md", "CONTRIBUTING.md", "docs/ben
     const named = [...page(file).matchAll(/\bnpm (start|test|run ([\w:]+))/g)];
     t.true(named.length > 0);
     for (const [, word = "", name = word] of named) t.true(name in scripts, name);
+    for (const [, script = "", name = ""] of page(file).matchAll(/\bnpm run (bench|proof) -- ([\w-]+)/g))
+      t.regex(usageOf(script), new RegExp(`^  ${name} `, "m"), name);
+  });
+}
+
+/** Returns the text that lists the names for a script. */
+function usageOf(script: string): string {
+  const { stderr } = spawnSync("npm", ["run", "--silent", script], { cwd: root, encoding: "utf8" });
+  return stderr;
+}
+
+for (const script of ["bench", "proof"]) {
+  test(`\`npm run ${script}\` without a known name prints the names`, (t) => {
+    const [, command = ""] = /^node (\S+)$/.exec(packageJson.scripts[script as "bench" | "proof"]) ?? [];
+    for (const args of [[], ["unknown"]]) {
+      const { status, stderr } = spawnSync(process.execPath, [command, ...args], {
+        cwd: root,
+        encoding: "utf8",
+      });
+      t.is(status, 2);
+      t.regex(stderr, new RegExp(`Usage: npm run ${script} -- <name>`));
+    }
   });
 }
 

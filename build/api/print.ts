@@ -4,7 +4,7 @@ import { isPrivate } from "./entries";
 const PRINTER = ts.createPrinter({ removeComments: true });
 
 /** Returns the source text of a node, without comments and private members. */
-export function textOf(node: ts.Node): string {
+function textOf(node: ts.Node): string {
   const { transformed } = ts.transform(node, [withoutPrivateMembers]);
   const text = transformed.map((part) =>
     PRINTER.printNode(ts.EmitHint.Unspecified, part, node.getSourceFile()),

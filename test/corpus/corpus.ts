@@ -7,7 +7,7 @@ import { weave } from "../../transformer/weave/weave";
 import { install, OPTIONS, PACKAGES, REPOSITORY, sourcesIn, type Package } from "./packages";
 import { tagAll } from "./tag-all";
 
-// npm run corpus [-- package ...]
+// npm run proof -- corpus [package ...]
 //
 // Weaves third-party packages that ship their TypeScript sources, with a tag on every function that can be locked. The
 // weave must accept everything and add no compile error. The declarations must stay the same byte for byte.

@@ -6,7 +6,7 @@ import { weave } from "../../transformer/weave/weave";
 import { install, OPTIONS, PACKAGES, SERVICES, sourcesIn, type Package } from "./packages";
 import { tagAll } from "./tag-all";
 
-// npm run corpus:findings [-- package ...]
+// npm run proof -- corpus-findings [package ...]
 //
 // Analyzes the same packages and some services, with a separate lock in each function that can be locked. Prints each finding
 // with its source line, so that a person can check it. No real program has so many locks.

@@ -1,7 +1,7 @@
 import { PROJECTS } from "./suite-projects";
 import { runSuites } from "./suite-run";
 
-// npm run corpus:suites [-- project ...]
+// npm run proof -- corpus-suites [project ...]
 //
 // Runs the tests of third-party projects without locks, and with a tag on every function that can be locked. Each test must
 // have the same outcome.

@@ -4,7 +4,7 @@ import { compare, configureObserved } from "./compare";
 import { ALL_KINDS, kindsOf } from "./kinds";
 import { randomProgram } from "./random-program";
 
-/** `npm run fuzz` runs many more. */
+/** `npm run proof -- fuzz` runs many more. */
 const SEEDS = 500;
 
 test.before(configureObserved);

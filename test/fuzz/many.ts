@@ -3,7 +3,7 @@ import { compare, configureObserved } from "./compare";
 import { kindsOf } from "./kinds";
 import { randomProgram } from "./random-program";
 
-// npm run fuzz [-- count [first seed]]
+// npm run proof -- fuzz [count [first seed]]
 
 const [count = 10_000, first = 0] = process.argv.slice(2).map(Number);
 

@@ -4,7 +4,7 @@
 import { spawnSync } from "node:child_process";
 
 const script = (file) => ["node", "--require", "ts-node/register/transpile-only", `test/matrix/${file}.ts`];
-const npm = (...args) => ["npm", "run", "--silent", ...args];
+const proof = (...args) => ["node", "test/proofs.mjs", ...args];
 
 const ROUNDS = ["faults/cluster", "faults/quorum", "faults/sentinel", "simulation/quorum"];
 
@@ -15,13 +15,13 @@ const PARTS = {
   ioredis: script("ioredis"),
   peers: script("peers"),
   servers: script("servers"),
-  simulate: npm("simulate", "--", "3000"),
-  explore: npm("explore", "--", "--deviations", "2", "--schedules", "12000"),
-  torture: npm("torture", "--", "3"),
+  simulate: proof("simulate", "3000"),
+  explore: proof("explore", "--deviations", "2", "--schedules", "12000"),
+  torture: proof("torture", "3"),
   hosts: script("hosts"),
-  // The same setups each time. `npm run sweep` runs all or others.
+  // The same setups each time. `npm run proof -- sweep` runs all or others.
   sweep: ["node", "--require", "ts-node/register/transpile-only", "test/sweep/sweep.ts", "72", "1"],
-  // The NestJS starters are in `hosts`. The others take too long: npm run test:starters.
+  // The NestJS starters are in `hosts`. The others take too long: npm run proof -- starters.
   starters: ["node", "--require", "ts-node/register/transpile-only", "test/starters/run.ts", "vite"],
   // Runs each scenario briefly. The figures mean nothing, but this detects a benchmark that no longer runs.
   benchmarks:

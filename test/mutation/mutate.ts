@@ -9,7 +9,7 @@ import { filesAt, FOLDERS, hashOf, textOf } from "./sources";
 import { Trials, type Verdict } from "./trial";
 import { TypeCheck } from "./type-check";
 
-// npm run mutate [-- path ... [--tests path]... [--sample count] [--seed number] [--jobs count] [--minutes count]
+// npm run proof -- mutate [path ... [--tests path]... [--sample count] [--seed number] [--jobs count] [--minutes count]
 // [--budget seconds]]
 //
 // Makes small changes to the code, one at a time, and runs the tests that reach it, the most promising first. It prints

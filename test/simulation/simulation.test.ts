@@ -6,7 +6,7 @@ import { simulate } from "./world";
 // Fleets of processes run the runtime's real code, in virtual time and in all kinds of weather. The invariants are checked at
 // every step. A failure names its seed, which repeats it:
 //   SEED=123 npx ava test/simulation/simulation.test.ts
-// `npm run simulate` runs any number of seeds.
+// `npm run proof -- simulate` runs any number of seeds.
 
 const { SEED, SEEDS = "250" } = process.env;
 

@@ -8,7 +8,7 @@ import { startRedis } from "../support/redis-server";
 import { inTrial, STEPS, type Supplies } from "./steps";
 import { STARTERS, type Starter } from "./starters";
 
-// npm run test:starters, or some of them: npm run test:starters -- vite nest-11
+// npm run proof -- starters, or some of them: npm run proof -- starters vite nest-11
 //
 // Creates a project with each starter, and does what a new user of Lockweave does. KEEP=1 keeps the projects.
 

@@ -1,6 +1,6 @@
 // Loaded in each process that runs a test file, and in each patched compiler that a test starts. ts-patch guards its cache
 // with a lock file. The lock has a race, outlives a killed process, and makes others fail after two seconds. So each process
-// gets a cache of its own, with links to the patched compilers that `test:setup` left in the shared one.
+// gets a cache of its own, with links to the patched compilers that `patch-compilers.mjs` left in the shared one.
 const { existsSync, linkSync, mkdirSync, readdirSync, rmSync } = require("node:fs");
 const { join } = require("node:path");
 const { threadId } = require("node:worker_threads");

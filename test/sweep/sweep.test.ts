@@ -10,7 +10,7 @@ import { excludedBy } from "./rules";
 import { runSetup, type Defect, type Result } from "./run-setup";
 import { DIMENSIONS, nameOf, setupNamed, type Setup } from "./setup";
 
-// The judge and the generator of `npm run sweep`.
+// The judge and the generator of `npm run proof -- sweep`.
 
 let root = "";
 test.before("create a directory", async () => {

@@ -6,7 +6,7 @@ import { sizeOfProduct, sweepOf } from "./cover";
 import type { Result } from "./run-setup";
 import { nameOf, setupNamed, type Setup } from "./setup";
 
-// npm run sweep [-- count|all [seed]], or the names of setups: npm run sweep -- tspc/first/cold/imported/function/ts/plain
+// npm run proof -- sweep [count|all [seed]], or the names of setups: npm run proof -- sweep tspc/first/cold/imported/function/ts/plain
 
 interface Answer extends Result {
   readonly name: string;
@@ -65,7 +65,7 @@ async function answersTo(setups: readonly Setup[], root: string): Promise<Answer
 function report({ name, fault, ms }: Answer): void {
   if (process.env["VERBOSE"] !== undefined) console.log(`  ${name} (${Math.round(ms)} ms)`);
   if (fault === undefined) return;
-  console.log(`✘ ${name}: ${fault}\n  Repeat it: npm run sweep -- ${name}\n`);
+  console.log(`✘ ${name}: ${fault}\n  Repeat it: npm run proof -- sweep ${name}\n`);
 }
 
 function countsOf(answers: readonly Answer[]): string {

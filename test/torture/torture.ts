@@ -10,9 +10,9 @@ import { DEFECT_NAMES, isDefect, type Defect } from "./defects";
 import { runRound, type Place, type RoundResult } from "./round";
 import { storyAround } from "./story";
 
-// npm run torture -- <minutes> <seed> [--defect any-release]
+// npm run proof -- torture <minutes> <seed> [--defect any-release]
 // Real processes contend for locks on a real Redis, under the faults that happen in production. A round lasts some seconds.
-// Its seed is the seed of the run plus its number: `npm run torture -- 0 <seed of the round>` repeats it.
+// Its seed is the seed of the run plus its number: `npm run proof -- torture 0 <seed of the round>` repeats it.
 
 const MINUTE_MS = 60_000;
 
@@ -63,7 +63,7 @@ async function torture(
     const [first] = violations;
     if (first !== undefined) console.log([first.message, ...storyAround(first, result)].join("\n  "));
     console.log(
-      `Repeat it: npm run torture -- 0 ${seed + nth}${defect === undefined ? "" : ` --defect ${defect}`}`,
+      `Repeat it: npm run proof -- torture 0 ${seed + nth}${defect === undefined ? "" : ` --defect ${defect}`}`,
     );
     printTotals(totals);
     return false;

@@ -5,7 +5,7 @@ import { live } from "./live";
 import { planOf } from "./plans";
 
 // Small worlds, in which every schedule with one deviation from the plain order runs. `npm run test:matrix` runs all plans, and
-// schedules with two deviations. To run a schedule with a problem again: npm run explore
+// schedules with two deviations. To run a schedule with a problem again: npm run proof -- explore
 
 /** One plan of each kind: an exclusive lock, shared ones, several keys, a stopped process, and a quorum. */
 const QUICK = [

@@ -5,8 +5,8 @@ import { live } from "./live";
 import { PLANS, planOf } from "./plans";
 import type { Choice, Plan } from "./story";
 
-// npm run explore -- [--plan "two processes"] [--deviations 2] [--schedules 10000] [--failures 1]
-// npm run explore -- --plan "two processes" --replay 12:3,27:1
+// npm run proof -- explore [--plan "two processes"] [--deviations 2] [--schedules 10000] [--failures 1]
+// npm run proof -- explore --plan "two processes" --replay 12:3,27:1
 // Without --schedules it continues until all schedules with that many deviations have run.
 
 const { values } = parseArgs({
