@@ -62,7 +62,7 @@ interface Sent {
  * Acquires one key for the waiters of this process. It asks the store on behalf of the first waiter, until the store grants the key or
  * nobody waits any more. Each of its commands has its own `requestId`.
  *
- * It is safe even if commands are lost, late, reordered, or run twice, for two reasons (see docs/protocol.md):
+ * It is safe even if commands are lost, late, reordered, or run twice, for two reasons (see docs/architecture.md):
  *
  * - A belief begins only in `#believe`. It counts from the time when the command that acquired the key was sent (`#taken`). If the key was
  *   seen to hold what a command of ours wrote, it counts from the time when a renewal was sent (`#confirm`).

@@ -362,7 +362,7 @@ test.serial(
       },
     );
     const { text } = await runInit(project, false);
-    const page = "node_modules/lockweave/docs/linters.md";
+    const page = "node_modules/lockweave/docs/compilers.md";
     t.true(
       text.includes(`
 Other tools

@@ -7,7 +7,7 @@ import { configure, shutdown, withLock } from "../../runtime";
 import { startRedis } from "../support/redis-server";
 
 // Checks that programs with another library and programs with Lockweave exclude each other on one Redis key, as
-// docs/coming-from.md says. Both kinds of callers acquire the lock again and again until each has held it often enough.
+// docs/migration.md says. Both kinds of callers acquire the lock again and again until each has held it often enough.
 
 const SECTIONS_OF_EACH = 12;
 const CALLERS_OF_EACH = 3;

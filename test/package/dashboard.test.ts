@@ -4,11 +4,11 @@ import test from "ava";
 
 const DOCS = join(__dirname, "../../docs");
 
-test("the dashboard runs exactly the lock queries that docs/telemetry.md lists", (t) => {
+test("the dashboard runs exactly the lock queries that docs/operations.md lists", (t) => {
   const { panels } = JSON.parse(readFileSync(join(DOCS, "grafana-dashboard.json"), "utf8")) as {
     panels: readonly { readonly targets: readonly { readonly expr: string }[] }[];
   };
-  const documented = [...readFileSync(join(DOCS, "telemetry.md"), "utf8").matchAll(/^\| .*\| `(.+)` +\|$/gm)]
+  const documented = [...readFileSync(join(DOCS, "operations.md"), "utf8").matchAll(/^\| .*\| `(.+)` +\|$/gm)]
     .map(([, query = ""]) => query)
     .filter((query) => query.includes("lockweave_lock_"));
   t.true(documented.length > 3);

@@ -215,7 +215,7 @@ inMatrixSerially("esbuild: a CommonJS bundle with the runtime and ioredis runs",
 });
 
 inMatrixSerially(
-  "esbuild: the configuration in docs/hosts.md bundles everything into one ES module",
+  "esbuild: the configuration in docs/compilers.md bundles everything into one ES module",
   async (t) => {
     const config = codeUnder("esbuild", "lambda.config.mjs");
     const project = await consumerWith(["esbuild", "ioredis"], {

@@ -44,7 +44,7 @@ Five masters that know nothing of one another, as a quorum:
 
   configure({ redis: [${urls}] });
 
-They count once they have run for a minute, or for the \`longestLockTime\` of quorumStore(): docs/quorum.md says why.
+They count once they have run for a minute, or for the \`longestLockTime\` of quorumStore(): docs/deployment.md says why.
 
 A node that fails: redis-cli -p <port> shutdown nosave
 A node that hangs: pkill -STOP -f 'redis-server 127.0.0.1:<port>', until the same with -CONT

@@ -12,7 +12,7 @@ export function expectationOf(setup: Setup): Expectation {
   return works ? "locked" : "safe";
 }
 
-/** Returns whether docs/hosts.md and docs/guards.md promise a program that runs. */
+/** Returns whether docs/compilers.md and docs/checking.md promise a program that runs. */
 function isDocumentedToWork(setup: Setup): boolean {
   return receivesTag(setup) && weavesLayout(setup) && !isRefusedByDesign(setup);
 }

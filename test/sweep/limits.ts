@@ -14,21 +14,21 @@ interface Limit {
 export const LIMITS: Readonly<Record<string, Limit>> = {
   "a package without comments": {
     reason: "A package built unwoven and without comments has no tags in its code or its declarations.",
-    page: "docs/guards.md#in-a-build-of-several-parts",
+    page: "docs/checking.md#in-a-build-of-several-parts",
     permits: "unlocked",
     covers: ({ layout, mode }) => layout === "linked-unwoven" && mode === "no-comments",
   },
   "a loader without the plugin": {
     reason:
       "A request with `!!` bypasses the loaders in webpack's configuration, and the loader does not see it.",
-    page: "docs/guards.md#other-plugins",
+    page: "docs/checking.md#other-plugins",
     permits: "unlocked",
     covers: ({ host, order }) => host === "webpack-loader" && order.startsWith("loads"),
   },
   "errors of ts-node's thread": {
     reason:
       "ts-node's hook for ES modules stops the start, but Node 20 does not print the error of its thread.",
-    page: "docs/hosts.md#ts-node",
+    page: "docs/compilers.md#ts-node",
     permits: "broken",
     covers: (setup) =>
       setup.host === "ts-node" && setup.file !== "ts-in-cjs" && expectationOf(setup) !== "locked",

@@ -1,4 +1,4 @@
-// Several independent masters as one store. A lock is held while a majority of them has its requestId, and in no other case. docs/quorum.md
+// Several independent masters as one store. A lock is held while a majority of them has its requestId, and in no other case. docs/architecture.md
 // describes what each method does, and why two callers never hold one lock.
 
 import { inRootContext, type Clock } from "../../clock";

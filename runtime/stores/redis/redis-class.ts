@@ -26,7 +26,7 @@ export function cannotLoad(cause: unknown): LockMisconfiguredError {
   const reason = errorMessage(cause);
   // The error of esbuild if CommonJS code in an ES module requires a module of Node.
   const message = reason.includes("Dynamic require of")
-    ? `A Redis URL needs the package ioredis, and this bundle cannot load it: ${reason}. Fix: leave ioredis out of the bundle, as an external package, or give the bundle a \`require\`: see "Everything in one file" in Lockweave's docs/hosts.md`
+    ? `A Redis URL needs the package ioredis, and this bundle cannot load it: ${reason}. Fix: leave ioredis out of the bundle, as an external package, or give the bundle a \`require\`: see "Everything in one file" in Lockweave's docs/compilers.md`
     : "A Redis URL needs the package ioredis: npm install ioredis";
   return new LockMisconfiguredError(message, { cause });
 }

@@ -7,7 +7,7 @@ import { bundle, bundleOf, projectOf, runBundle, TESTED, type Bundler } from "./
 import { recipe, unwoven } from "./recipes";
 import { MISTAKES, ORDER, placeIn, RECEIPT, SOURCES, WRONG } from "./sources";
 
-// The guarantees for each bundler, with its configuration from docs/hosts.md.
+// The guarantees for each bundler, with its configuration from docs/compilers.md.
 
 /** Returns a function that builds once for all tests of a bundler. */
 function builder(bundler: Bundler): () => Promise<Project> {

@@ -9,7 +9,7 @@ import { isMatrix } from "../../support/suites";
 
 /** A bundler as users run it. */
 export interface Bundler {
-  /** Its heading in docs/hosts.md, above its configuration. */
+  /** Its heading in docs/compilers.md, above its configuration. */
   readonly name: string;
   /** The command to run with Node. */
   readonly command: readonly [script: string, ...args: string[]];

@@ -354,7 +354,7 @@ export async function GET(): Promise<Response> {
   return Response.json({});
 }
 `;
-/** The settings for source maps in docs/hosts.md. */
+/** The settings for source maps in docs/compilers.md. */
 const MAPPED = {
   text: "export default {\n  experimental: { serverSourceMaps: true },",
   env: { NODE_OPTIONS: "--enable-source-maps" },

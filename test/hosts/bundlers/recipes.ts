@@ -2,33 +2,36 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PACKAGE } from "../project";
 
-const page = (name: string): string => readFileSync(join(PACKAGE, "docs", name), "utf8");
-const PAGE = page("hosts.md");
-
 /** A configuration from the documentation. */
 export interface Recipe {
   readonly file: string;
   readonly text: string;
 }
 
-/** Returns the configuration under a heading of docs/hosts.md. The first line of its code names the file. */
+/** Returns the text under a heading of a page, up to the next heading of the same or a higher level. */
+function sectionOf(page: string, heading: string): string {
+  const [, ...sections] = readFileSync(join(PACKAGE, "docs", page), "utf8").split(/^(?=##+ )/m);
+  const start = sections.findIndex((section) => /^##+ (.*)\n/.exec(section)?.[1] === heading);
+  const levelOf = (section: string): number => section.indexOf(" ");
+  const level = levelOf(sections[start] ?? "");
+  const next = sections.findIndex((section, index) => index > start && levelOf(section) <= level);
+  return start < 0 ? "" : sections.slice(start, next < 0 ? undefined : next).join("");
+}
+
+/** Returns the configuration under a heading of docs/compilers.md. The first line of its code names the file. */
 export function recipe(heading: string): Recipe {
-  const [, section = ""] = PAGE.split(`\n## ${heading}\n`);
-  const [, file = "", text = ""] =
-    /^```[jt]s\n\/\/ (\S+)\n(.*?)^```$/ms.exec(section.split("\n## ")[0] ?? "") ?? [];
-  if (text === "") throw new Error(`docs/hosts.md has no configuration for ${heading}`);
+  const section = sectionOf("compilers.md", heading);
+  const [, file = "", text = ""] = /^```[jt]s\n\/\/ (\S+)\n(.*?)^```$/ms.exec(section) ?? [];
+  if (text === "") throw new Error(`docs/compilers.md has no configuration for ${heading}`);
   return { file, text };
 }
 
 /** Returns the code under a heading of a page that names this file in its first line, or its only JSON. */
-export function codeUnder(heading: string, file: string, from = "hosts.md"): string {
-  const [, section = ""] = page(from).split(`\n## ${heading}\n`);
-  const codes = [
-    ...(section.split("\n## ")[0] ?? "").matchAll(/^```(?:[jt]s\n\/\/ (\S+)|json)\n(.*?)^```$/gms),
-  ];
+export function codeUnder(heading: string, file: string, page = "compilers.md"): string {
+  const codes = [...sectionOf(page, heading).matchAll(/^```(?:[jt]s\n\/\/ (\S+)|json)\n(.*?)^```$/gms)];
   const [, , code] =
     codes.find(([, name]) => (file.endsWith(".json") ? name === undefined : name === file)) ?? [];
-  if (code === undefined) throw new Error(`docs/${from} has no ${file} for ${heading}`);
+  if (code === undefined) throw new Error(`docs/${page} has no ${file} for ${heading}`);
   return code;
 }
 

@@ -62,14 +62,14 @@ test("is woven", () => assertWoven(createRequire(import.meta.url)("./pay.cjs").p
 `;
 
 inMatrix(
-  "Vitest: CommonJS that a test requires is woven if workers have the hook from docs/hosts.md",
+  "Vitest: CommonJS that a test requires is woven if workers have the hook from docs/compilers.md",
   async (t) => {
     const files = {
       "src/pay.cjs": `/** @redisLock businessFlag=pay */\nexports.pay = async () => 1;\n`,
       "src/pay.test.ts": REQUIRES,
     };
     const { file, text } = recipe("Vitest");
-    const page = await readFile(join(PACKAGE, "docs/hosts.md"), "utf8");
+    const page = await readFile(join(PACKAGE, "docs/compilers.md"), "utf8");
     const [option = ""] = /^ {2}test: \{ execArgv: .*$/m.exec(page) ?? [];
     t.not((await runVitest(files)).code, 0);
     const hooked = { file, text: text.replace("plugins: [lockweave()],", `$&\n${option}`) };
@@ -86,8 +86,8 @@ inMatrix("Vitest: tests run under locks, and errors have their line and column i
   t.true(output.includes(`src/order.ts:${line}:${column}`), output);
 });
 
-inMatrix("Vitest: the unit test in docs/hosts.md passes", async (t) => {
-  const page = await readFile(join(PACKAGE, "docs/hosts.md"), "utf8");
+inMatrix("Vitest: the unit test in docs/testing.md passes", async (t) => {
+  const page = await readFile(join(PACKAGE, "docs/testing.md"), "utf8");
   const [, unitTest = ""] = /^```ts\n(\/\/ src\/orders\.test\.ts\n.*?)^```/ms.exec(page) ?? [];
   const orders = `export class Orders {
   /** @redisLock businessFlag=pay keyName=order.no */

@@ -31,7 +31,7 @@ async function withJest(transform: unknown): Promise<Project> {
   const modules = await installedJest();
   const [, unitTest = ""] =
     /^```ts\n(\/\/ src\/orders\.test\.ts\n.*?)^```/ms.exec(
-      await readFile(join(PACKAGE, "docs/hosts.md"), "utf8"),
+      await readFile(join(PACKAGE, "docs/testing.md"), "utf8"),
     ) ?? [];
   const project = await makeProject(
     {
@@ -86,12 +86,12 @@ ${words}
 `;
 
 inMatrix(
-  "Jest weaves .cjs and .mjs files in their own format with the pattern from docs/hosts.md",
+  "Jest weaves .cjs and .mjs files in their own format with the pattern from docs/compilers.md",
   async (t) => {
     const project = await withJest(["lockweave/jest", {}]);
     const [pattern = ""] =
       /"[^"\n]*\[cm\][^"\n]*"(?=: \["lockweave\/jest")/.exec(
-        await readFile(join(PACKAGE, "docs/hosts.md"), "utf8"),
+        await readFile(join(PACKAGE, "docs/compilers.md"), "utf8"),
       ) ?? [];
     await project.write({
       "jest.config.json": `{ "cacheDirectory": "./cache", "transform": { ${pattern}: "lockweave/jest" } }`,

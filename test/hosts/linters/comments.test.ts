@@ -82,7 +82,7 @@ inMatrix("prettier-plugin-jsdoc deletes the first value of a tag, and the build 
   t.regex((await project.tspc()).stdout, /LW1001: .*`businessFlag`/);
 });
 
-inMatrix("prettier-plugin-jsdoc leaves tags unchanged with the setting in docs/linters.md", async (t) => {
+inMatrix("prettier-plugin-jsdoc leaves tags unchanged with the setting in docs/compilers.md", async (t) => {
   t.timeout(300_000);
   const config = example("prettier-plugin-jsdoc", "prettier.config.mjs");
   t.is(await formatted(config, TAGGED, "src/services/pay.ts"), TAGGED);
@@ -122,7 +122,7 @@ const before = [plugin.before({ introspectComments: true }, program)];
 program.emit(undefined, (name, text) => console.log(text), undefined, false, { before });
 `;
 
-inMatrix("the Swagger plugin of NestJS publishes no tag that is written as in docs/linters.md", async (t) => {
+inMatrix("the Swagger plugin of NestJS publishes no tag that is written as in docs/compilers.md", async (t) => {
   t.timeout(300_000);
   const file = "src/orders.controller.ts";
   const files: Files = { ...example("Swagger plugin of NestJS", file), "compile.cjs": COMPILE };

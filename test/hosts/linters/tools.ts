@@ -20,7 +20,7 @@ export async function projectWith(tools: readonly string[], files: Files): Promi
   return project;
 }
 
-/** Returns an example of docs/linters.md, as a file of a project. */
+/** Returns an example of docs/compilers.md, as a file of a project. */
 export function example(heading: string, file: string): Files {
-  return { [file]: codeUnder(heading, file, "linters.md") };
+  return { [file]: codeUnder(heading, file) };
 }

@@ -113,7 +113,7 @@ inMatrix("ESLint: without the plugin, --fix removes imports that only a tag uses
   t.notRegex(await project.read("src/pay.ts"), /import .*OrderBusy/);
 });
 
-inMatrix("ESLint: the configuration in docs/linters.md works and passes the type check", async (t) => {
+inMatrix("ESLint: the configuration in docs/compilers.md works and passes the type check", async (t) => {
   t.timeout(300_000);
   const config = example("ESLint", "eslint.config.mjs");
   const project = await projectWith(ESLINT, { ...ERRORS, "src/pay.ts": TAGGED, ...config });
@@ -130,7 +130,7 @@ inMatrix("ESLint: the configuration in docs/linters.md works and passes the type
 const OXLINT = ["oxlint@1.89.0", "@typescript-eslint/eslint-plugin@8.73.0", "typescript@6.0.3"];
 
 inMatrix(
-  "oxlint: with the configuration in docs/linters.md, a name that only a tag uses counts as used",
+  "oxlint: with the configuration in docs/compilers.md, a name that only a tag uses counts as used",
   async (t) => {
     t.timeout(300_000);
     const project = await projectWith(OXLINT, {
@@ -174,7 +174,7 @@ const BIOME_CONFIG: Files = {
 const biome = (project: Project): Promise<Finished> =>
   project.run("node_modules/@biomejs/biome/bin/biome", "check", "--write", "--unsafe", "src/pay.ts");
 
-inMatrix("Biome: the example in docs/linters.md stays unchanged and has its lock", async (t) => {
+inMatrix("Biome: the example in docs/compilers.md stays unchanged and has its lock", async (t) => {
   t.timeout(300_000);
   const files = { ...BIOME_CONFIG, ...ERRORS, ...example("Biome", "src/pay.ts") };
   const project = await projectWith(BIOME, files);

@@ -98,7 +98,7 @@ for (const [name, { packages, config, command, plain }] of Object.entries(RUNNER
     await rm(project.dir, { recursive: true, force: true });
     await mkdir(project.dir);
     await symlink(modules, project.path("node_modules"));
-    const text = codeUnder("NestJS", config);
+    const text = codeUnder("NestJS", config, "testing.md");
     const node = await installNode("24");
     const run = (): Promise<Finished> => project.runWith(node, ...command);
     await project.write({ ...FILES, [config]: text });

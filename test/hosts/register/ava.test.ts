@@ -18,7 +18,7 @@ interface Kind {
 }
 
 async function kinds(): Promise<readonly Kind[]> {
-  const docs = await readFile(join(PACKAGE, "docs/hosts.md"), "utf8");
+  const docs = await readFile(join(PACKAGE, "docs/compilers.md"), "utf8");
   const [, section = ""] = /^## ava\n(.*?)^## /ms.exec(docs) ?? [];
   const [commonjs = {}, esm = {}] = [...section.matchAll(/^```json\n(.*?)^```/gms)].map(
     ([, json = ""]) => JSON.parse(json) as object,
@@ -47,7 +47,7 @@ test("an order is paid under its lock", async (t) => {
 });
 `;
 
-inMatrix("ava: tests of woven code run with the configuration in docs/hosts.md", async (t) => {
+inMatrix("ava: tests of woven code run with the configuration in docs/compilers.md", async (t) => {
   for (const kind of await kinds()) {
     const { extension } = kind;
     const { run } = await ava(kind, { "orders.ts": orders("pay"), "orders.test.ts": unitTest(extension) });

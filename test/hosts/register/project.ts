@@ -29,7 +29,7 @@ register("ts-node/esm", import.meta.url);
   return project;
 }
 
-/** Configures ts-node with type checking as in docs/hosts.md. */
+/** Configures ts-node with type checking as in docs/compilers.md. */
 export async function withTypeCheck(project: Project): Promise<Project> {
   const config = JSON.parse(await project.read("tsconfig.json")) as object;
   const typeChecking = { ...config, "ts-node": { compiler: "ts-patch/compiler" } };

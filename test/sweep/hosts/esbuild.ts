@@ -19,7 +19,7 @@ export function otherOfEsbuild(setup: Setup): Plugin[] {
   return [{ name: "other", setup: setUp }];
 }
 
-/** Returns the banner from docs/hosts.md, so that CommonJS in a bundle of ES modules can call `require()`. */
+/** Returns the banner from docs/compilers.md, so that CommonJS in a bundle of ES modules can call `require()`. */
 export function bannerOf(place: Place): { readonly js?: string } {
   if (formatIn(place) === "cjs") return {};
   const from = 'import { createRequire as requireFrom } from "node:module";';

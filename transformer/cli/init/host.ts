@@ -1,7 +1,7 @@
 import type { Draft } from "./draft";
 import type { Project } from "./project";
 
-/** A tool that compiles or runs code. Each one has a section in docs/hosts.md. */
+/** A tool that compiles or runs code. Each one has a section in docs/compilers.md. */
 export interface Host {
   readonly name: string;
   /** Returns the evidence that the project uses this host, or `undefined`. */

@@ -1,6 +1,6 @@
 import type { Project } from "./project";
 
-const PAGE = "node_modules/lockweave/docs/linters.md";
+const PAGE = "node_modules/lockweave/docs/compilers.md";
 
 /** Returns notes about linters and formatters of the project that do not know the tag. */
 export function notesOnTools(project: Project): string[] {
