@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, isAbsolute } from "node:path";
+import { dirname, isAbsolute, join } from "node:path";
 import { parser, type Parser } from "../../parser/parser";
 import { groupedBy } from "../../text/grouped-by";
 import type { Problem } from "../../text/problems";
@@ -31,20 +31,41 @@ export interface FindingsInFile {
  * unless a comment at any of its imports allows it.
  */
 export function unlockedExternals(imports: readonly ExternalImport[]): FindingsInFile[] {
-  const own = imports.filter(
-    ({ importer }) => SOURCE_FILES.test(importer) && !isInstalled(importer) && existsSync(importer),
-  );
-  const byFile = groupedBy(own, ({ specifier, importer }) =>
-    isAbsolute(specifier) ? specifier : packageEntry(specifier, dirname(importer)),
-  );
+  const own = imports.filter(({ importer }) => SOURCE_FILES.test(importer) && !isInstalled(importer));
+  const resolve = resolver();
+  const byFile = groupedBy(own, ({ specifier, importer }) => resolve(specifier, dirname(importer)));
   return [...byFile].flatMap(([loaded, from]) => {
     const ts = parser();
     const unlocked = loaded === undefined ? [] : unlockedBehind(ts, loaded);
-    const sorted = from.toSorted((a, b) => (a.importer < b.importer ? -1 : 1));
+    if (unlocked.length === 0) return [];
+    const onDisk = from.filter(({ importer }) => existsSync(importer));
+    const sorted = onDisk.toSorted((a, b) => (a.importer < b.importer ? -1 : 1));
     const reported = unlocked.map((one) => sorted.map((each) => reportedAt(ts, each, one)));
     const first = reported.flatMap((each) => (each.includes(undefined) ? [] : each.slice(0, 1)));
     return first.flatMap((each) => (each === undefined ? [] : [findingsOf(each)]));
   });
+}
+
+/** Returns a function that finds what Node loads. It looks each package up once for all importers below the same `node_modules`. */
+function resolver(): (specifier: string, from: string) => string | undefined {
+  const homes = new Map<string, string>();
+  const homeOf = (dir: string): string => {
+    const known = homes.get(dir);
+    if (known !== undefined) return known;
+    const parent = dirname(dir);
+    const home = parent === dir || existsSync(join(dir, "node_modules")) ? dir : homeOf(parent);
+    homes.set(dir, home);
+    return home;
+  };
+  const isPnp = process.versions["pnp"] !== undefined; // Yarn Plug'n'Play has no `node_modules`.
+  const loaded = new Map<string, string | undefined>();
+  return (specifier, dir) => {
+    if (isAbsolute(specifier)) return specifier;
+    const from = isPnp ? dir : homeOf(dir);
+    const key = `${from}\0${specifier}`;
+    if (!loaded.has(key)) loaded.set(key, packageEntry(specifier, from));
+    return loaded.get(key);
+  };
 }
 
 interface UnlockedFile {
