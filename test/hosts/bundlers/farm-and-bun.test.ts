@@ -1,3 +1,4 @@
+import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
 import { EXAMPLES, linesOf, expectedLinesOf } from "../examples";
@@ -209,5 +210,23 @@ inMatrix(
       stdout + stderr,
       /src\/order\.ts\(\d+,\d+\): error LW1404: `OrderService\.pay` would run without/,
     );
+  },
+);
+
+inMatrix(
+  "Bun: a linked package that the bundle leaves out is an error if the build has a metafile",
+  async (t) => {
+    const { file, text } = recipe("Bun");
+    const config = { file, text: text.replace("plugins: [", "metafile: true, plugins: [") };
+    const files = {
+      "src/main.ts": `import { pay } from "shop";\nconsole.log(pay);\n`,
+      "packages/shop/package.json": '{ "name": "shop", "type": "module", "exports": "./pay.ts" }',
+      "packages/shop/pay.ts": `/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n`,
+    };
+    const project = await made(BUN, files, config);
+    await symlink(project.path("packages/shop"), project.path("node_modules/shop"));
+    const { code, stdout, stderr } = await BUN.build(project);
+    t.not(code, 0);
+    t.regex(stdout + stderr, /src\/main\.ts\(1,21\): error LW1406: This imports `pay`/);
   },
 );

@@ -224,7 +224,7 @@ function unseenInputs({ metafile, outputFiles }: Built, seen: ReadonlySet<string
   }));
 }
 
-/** Returns the imports of packages that are in an output. */
+/** Returns the imports of packages that are in an output. Bun lists them only for the inputs. */
 function externalImportsOf({ metafile }: Built, dir = "."): ExternalImport[] {
   const { inputs = {}, outputs = {} } = metafile ?? {};
   const kept = new Set(
@@ -234,7 +234,7 @@ function externalImportsOf({ metafile }: Built, dir = "."): ExternalImport[] {
   );
   return Object.entries(inputs).flatMap(([input, { imports }]) =>
     imports
-      .filter(({ path, external }) => external && kept.has(path))
+      .filter(({ path, external }) => external && (isBun || kept.has(path)))
       .flatMap(({ path: specifier }) => pathsOf(input, dir).map((importer) => ({ specifier, importer }))),
   );
 }
