@@ -443,9 +443,68 @@ inMatrix("NestJS, swc with the hook: a wrong tag fails the start with the same m
   await project.patch("uninstall");
   t.like(await project.build("-b", "swc"), { code: 0 });
   await t.throwsAsync(project.start("--import", "lockweave/register"), {
-    message: /src\/orders\.service\.ts\(7,42\): error LW1202: The function has no parameter `orderNO`/,
+    message: /src\/orders\.service\.ts\(7,43\): error LW1202: The function has no parameter `orderNO`/,
   });
 });
+
+/** swc drops this tag unless its settings say to keep all comments. */
+const DROPPED = SERVICE.replace("OrdersService {\n  /**", "OrdersService { /**");
+
+function swcSettings(settings: object, jsc: object): string {
+  const { jsc: before, ...usual } = JSON.parse(FILES[".swcrc"] ?? "") as { jsc: object };
+  return JSON.stringify({ ...usual, ...settings, jsc: { ...before, ...jsc } });
+}
+
+for (const version of VERSIONS) {
+  for (const sourceMaps of [true, false]) {
+    inMatrix(
+      `NestJS ${version}, swc with the hook: a tag that swc drops fails the start, ${sourceMaps ? "with" : "without"} source maps`,
+      async (t) => {
+        t.timeout(300_000);
+        const files = { ".swcrc": swcSettings({ sourceMaps }, {}), "src/orders.service.ts": DROPPED };
+        const project = await NestProject.make(files, version);
+        await project.patch("uninstall");
+        t.like(await project.build("-b", "swc"), { code: 0 });
+        await t.throwsAsync(project.start(...REGISTER), {
+          message: /`orders\.service\.js` does not contain the lock of `OrdersService\.pay`/,
+        });
+        await project.write({ ".swcrc": swcSettings({ sourceMaps }, { preserveAllComments: true }) });
+        t.like(await project.build("-b", "swc"), { code: 0 });
+        const application = await project.start(...REGISTER);
+        t.is(await application.get("pay/A1"), "A1 under LOCK_pay_A1");
+        await application.end("SIGKILL");
+      },
+    );
+  }
+
+  inMatrix(
+    `NestJS ${version}, swc after init: \`nest start --watch\` weaves an edited file again`,
+    async (t) => {
+      t.timeout(300_000);
+      const settings = JSON.stringify({ sourceRoot: "src", compilerOptions: { builder: "swc" } });
+      const tsconfig = { compilerOptions: COMPILER_OPTIONS, include: ["src"] };
+      const files = {
+        "nest-cli.json": settings,
+        "tsconfig.json": JSON.stringify(tsconfig),
+        "src/orders.service.ts": DROPPED,
+      };
+      const project = await NestProject.make(files, version);
+      await project.patch("uninstall");
+      t.teardown(() => project.stop());
+      const set = await lockweave(project, "init", "--yes");
+      t.is(set.code, 0, set.stdout + set.stderr);
+      t.true(
+        set.stdout.includes("Your first lock, woven by NestJS with swc, is src/first-lock.ts:"),
+        set.stdout,
+      );
+      const application = await project.watch([], []);
+      t.is(await application.get("pay/A1"), "A1 under LOCK_pay_A1");
+      await project.write({ "src/orders.service.ts": DROPPED.replace("=pay", "=settle") });
+      await application.restarted();
+      t.is(await application.get("pay/A1"), "A1 under LOCK_settle_A1");
+    },
+  );
+}
 
 for (const [version, build] of VERSIONS.flatMap((one) =>
   [[], ["--webpack"], ["-b", "swc"]].map((args) => [one, args] as const),
