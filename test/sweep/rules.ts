@@ -114,7 +114,8 @@ export const RULES: Readonly<Record<string, Rule>> = {
     excludes: (setup) => setup.mode === "mapped" && (compilesAtLoad(setup) || setup.host === "jest"),
   },
   "import() of tsx": {
-    reason: "On Node 20, `import()` gives the exports of CommonJS as `default`, as docs/compilers.md#tsx says.",
+    reason:
+      "On Node 20, `import()` gives the exports of CommonJS as `default`, as docs/compilers.md#tsx says.",
     excludes: (setup) => setup.host === "tsx" && isCommonJs(setup) && setup.layout === "dynamic",
   },
   "import() of ts-node": {

@@ -122,26 +122,29 @@ const before = [plugin.before({ introspectComments: true }, program)];
 program.emit(undefined, (name, text) => console.log(text), undefined, false, { before });
 `;
 
-inMatrix("the Swagger plugin of NestJS publishes no tag that is written as in docs/compilers.md", async (t) => {
-  t.timeout(300_000);
-  const file = "src/orders.controller.ts";
-  const files: Files = { ...example("Swagger plugin of NestJS", file), "compile.cjs": COMPILE };
-  const project = await projectWith(SWAGGER, files);
-  const published = async (text: string): Promise<string> => {
-    await project.write({ [file]: text });
-    const { code, stdout, stderr } = await project.run("compile.cjs");
-    t.is(code, 0, stderr);
-    return /summary: "(.*?)"/.exec(stdout)?.[1] ?? "";
-  };
-  const text = files[file] ?? "";
-  t.is(await published(text), "Pays an order.");
-  t.regex((await lockweave(project, "list")).stdout, /LOCK_pay_\{orderNo\}/);
+inMatrix(
+  "the Swagger plugin of NestJS publishes no tag that is written as in docs/compilers.md",
+  async (t) => {
+    t.timeout(300_000);
+    const file = "src/orders.controller.ts";
+    const files: Files = { ...example("Swagger plugin of NestJS", file), "compile.cjs": COMPILE };
+    const project = await projectWith(SWAGGER, files);
+    const published = async (text: string): Promise<string> => {
+      await project.write({ [file]: text });
+      const { code, stdout, stderr } = await project.run("compile.cjs");
+      t.is(code, 0, stderr);
+      return /summary: "(.*?)"/.exec(stdout)?.[1] ?? "";
+    };
+    const text = files[file] ?? "";
+    t.is(await published(text), "Pays an order.");
+    t.regex((await lockweave(project, "list")).stdout, /LOCK_pay_\{orderNo\}/);
 
-  const together = text.replace(". */\n  /** ", ".\n   * ");
-  t.is(await published(together), "Pays an order.\\n@redisLock businessFlag=pay keyName=orderNo");
-  const [, description = "", tag = "", decorator = ""] =
-    /( +\/\*\* Pays.*?\n)(.*?\n)( +@Post.*?\n)/s.exec(text) ?? [];
-  t.is(await published(text.replace(description, "")), "@redisLock businessFlag=pay keyName=orderNo");
-  t.is(await published(text.replace(description + tag + decorator, decorator + tag)), "");
-  t.regex((await lockweave(project, "list")).stdout, /LOCK_pay_\{orderNo\}/);
-});
+    const together = text.replace(". */\n  /** ", ".\n   * ");
+    t.is(await published(together), "Pays an order.\\n@redisLock businessFlag=pay keyName=orderNo");
+    const [, description = "", tag = "", decorator = ""] =
+      /( +\/\*\* Pays.*?\n)(.*?\n)( +@Post.*?\n)/s.exec(text) ?? [];
+    t.is(await published(text.replace(description, "")), "@redisLock businessFlag=pay keyName=orderNo");
+    t.is(await published(text.replace(description + tag + decorator, decorator + tag)), "");
+    t.regex((await lockweave(project, "list")).stdout, /LOCK_pay_\{orderNo\}/);
+  },
+);
