@@ -14,7 +14,8 @@ interface Planned {
   readonly json: (file: string) => unknown;
   readonly text: (file: string) => string | undefined;
   readonly changed: readonly string[];
-  readonly byHand: readonly (readonly [file: string, ...lines: string[]])[];
+  /** The file and the lines of each step. */
+  readonly byHand: readonly (readonly string[])[];
 }
 
 async function planned(nest: object, files: Files = {}, manifest: object = {}): Promise<Planned> {
@@ -36,7 +37,7 @@ async function planned(nest: object, files: Files = {}, manifest: object = {}): 
     json: (file) => JSON.parse(draft.text(file) ?? "null") as unknown,
     text: (file) => draft.text(file),
     changed: [...draft.changes.keys()].filter((file) => !file.includes("first-lock")).toSorted(),
-    byHand: draft.byHand.map(({ file, lines }) => [file, ...lines]),
+    byHand: draft.byHand.map(({ file, lines }) => [file].concat(lines)),
   };
 }
 
