@@ -40,7 +40,7 @@ export function entryFiles(): Record<string, string> {
   for (const [name, names] of Object.entries(ENTRIES)) {
     files[`${name}.js`] = commonjs(names) + (name === "index" ? TS_PATCH : "");
     files[`${name}.mjs`] = `${WHOLE_OF_MODULE}export const {${list(names)}} = whole;\n`;
-    files[`${name}.d.mts`] = declarations(name);
+    files[`${name}.d.mts`] = declarations(name) + (name === "index" ? WOVEN_TYPES : "");
   }
   return { ...files, ...refusals() };
 }
@@ -75,6 +75,10 @@ if (typeof load !== "function") ${error}module.exports = load.call(module, "./${
 function declarations(name: string): string {
   return `export * from "./${name}.js";\n`;
 }
+
+/** Adds the types of woven code to each program that imports `lockweave`, as `runtime/index.ts` does for CommonJS. */
+const WOVEN_TYPES = `export type {} from "./woven-entry.mjs";
+`;
 
 function commonjs(names: readonly string[]): string {
   const exported = names.map((name) => `exports.${name} = whole.${name};\n`);

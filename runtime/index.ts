@@ -69,3 +69,7 @@ export {
   MOST_AT_ONCE,
   TICKET_TIME_MS,
 } from "./stores/port";
+
+// A program that imports `lockweave` then contains what its woven files import, so a compiler can reuse the program's structure.
+// oxlint-disable-next-line unicorn/require-module-specifiers -- Only the file matters, and not its names.
+export type {} from "./woven-entry";
