@@ -26,6 +26,40 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({ plugins: [lockweave()], test: { setupFiles: ["./corpus-set-up.mjs"] } });
 `;
 
+/**
+ * The configurations without and with locks.
+ *
+ * @param options common ones, as text
+ * @param test common ones for Vitest itself, as text
+ */
+function vitestConfigs(options: string, test = ""): Record<string, string> {
+  return {
+    "vitest.config.mjs": `export default { ${options}, test: { ${test} } };`,
+    "corpus.config.mjs": VITEST_CONFIG.replace("plugins:", `${options}, plugins:`).replace(
+      "test: {",
+      `test: { ${test}${test && ","}`,
+    ),
+  };
+}
+
+/** Its tests import the package by its name. This condition stands for its sources. */
+const ZOD_OPTIONS =
+  'resolve: { conditions: ["@zod/source"] }, ssr: { resolve: { conditions: ["@zod/source"] } }';
+
+/** The tests of its async functions. All 2,648 tests take five minutes for each round. */
+const ZOD_TESTS = [
+  "async-",
+  "promise.test",
+  "refine.test",
+  "transform.test",
+  "codec",
+  "function.test",
+  "hash.test",
+];
+
+const MSW_OPTIONS = 'resolve: { alias: { "#core": new URL("./src/core", import.meta.url).pathname } }';
+const MSW_TEST_OPTIONS = 'globals: true, environmentOptions: { jsdom: { url: "http://localhost/" } }';
+
 /** The published ones extend files that are not in the package. */
 const NO_TSCONFIGS = { "tsconfig.json": "{}", "tsconfig.build.json": "{}", "tsconfig.tests.json": "{}" };
 
@@ -135,5 +169,40 @@ export const PROJECTS: readonly Project[] = [
     sources: "src",
     // The tests in src/delay need a method that Jest no longer has.
     files: jestConfigs("ts-jest", { testRegex: "(?:backoff|jitter)\\.spec\\.ts$" }),
+  },
+  {
+    ...packageOf("@atproto/common", "0.5.16"),
+    ...JEST,
+    also: [...JEST_WITH_SWC, "uint8arrays@3"],
+    sources: "src",
+    files: ATPROTO_CONFIGS,
+  },
+  {
+    ...packageOf("@atproto/common-web", "0.4.21"),
+    ...JEST,
+    also: JEST_WITH_SWC,
+    sources: "src",
+    files: ATPROTO_CONFIGS,
+  },
+  {
+    ...packageOf("zod", "4.6.7"),
+    ...VITEST,
+    control: [...VITEST.control, ...ZOD_TESTS],
+    woven: [...VITEST.woven, ...ZOD_TESTS],
+    also: ["vitest@4", "esbuild@0.28"],
+    sources: "src/v4",
+    files: vitestConfigs(ZOD_OPTIONS),
+  },
+  {
+    ...packageOf("msw", "2.15.0"),
+    ...VITEST,
+    also: ["vitest@4", "jsdom@26"],
+    sources: "src/core",
+    files: {
+      ...vitestConfigs(MSW_OPTIONS, MSW_TEST_OPTIONS),
+      // The environment of two test files is not in the package.
+      "node-websocket":
+        'import { builtinEnvironments } from "vitest/environments";\nexport default builtinEnvironments.node;\n',
+    },
   },
 ];
