@@ -134,7 +134,7 @@ await attempt(() => ({ store: memoryStore() }));
       const expected =
         how === "require"
           ? [`configure(): LOCK_MISCONFIGURED ${missing}`]
-          : [`warning: ${missing}`, `the first lock: LOCK_MISCONFIGURED ${missing}`];
+          : [`warning: ${missing}`, `the first lock: LOCK_MISCONFIGURED k: ${missing}`];
       t.deepEqual(lines.slice(0, -2), [...expected, ...expected]);
     },
   );

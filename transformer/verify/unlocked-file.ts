@@ -47,7 +47,8 @@ export function unlockedBySources(ts: Parser, path: string, code: string): Unloc
     const text = textOf(source);
     if (text === undefined || !mayHaveTags(text)) return [];
     const all = tagsOfSource(ts, source.path, text);
-    return sources.length === 1 ? all : tagsWithCode(all, text, offsetsIn(mappings, index, text));
+    const offsets = offsetsIn(mappings, index, text);
+    return sources.length === 1 && offsets.size === 0 ? all : tagsWithCode(all, text, offsets);
   });
   return unlockedOf(ts, tags, path, code);
 }
