@@ -291,7 +291,7 @@ const PROBLEMS = {
   lockOfSourceMissing: [
     "LW1403",
     (names, file) =>
-      `${tick(file)} does not contain the lock of ${names}, but its source has \`@redisLock\`. The compiler removed the tag, or the file was built from other sources. Fix: keep comments, and build again. For swc, set \`"jsc": { "preserveAllComments": true }\` in .swcrc. \`npx lockweave init\` sets this up.`,
+      `${tick(file)} does not contain the lock of ${names}, but its source has \`@redisLock\`. It was built without Lockweave, or its compiler removed the tag. Fix: build it with Lockweave's plugin for its bundler, or keep comments. For swc, set \`"jsc": { "preserveAllComments": true }\` in .swcrc. \`npx lockweave init\` sets this up.`,
   ],
   tagInComponent: [
     "LW1404",
