@@ -105,7 +105,7 @@ test("the finder reads the files that are known to have timers, ticks, and handl
     "commands/in-flight.ts",
     "lock/on-abort.ts",
     "slow-locks.ts",
-    "stores/quorum/together.ts",
+    "stores/quorum/request-batch.ts",
     "stores/redis/cluster/routes.ts",
     "stores/redis/confirmer.ts",
     "stores/redis/inbox.ts",
