@@ -313,6 +313,11 @@ const PROBLEMS = {
     (name) =>
       `${tick(name)} would run without its lock. A tool compiled this file itself, and \`lockweave/register\` never received it. Fix: load the file with \`import\` or \`require()\`.`,
   ],
+  importNotSeen: [
+    "LW1404",
+    (importer) =>
+      `This file would run without its locks. \`require()\` loads the ES module ${tick(importer)}, which imports this file, and Node 20 does not show such imports to \`lockweave/register\`. Fix: load that module with \`import()\`, or use Node 22.18 or later.`,
+  ],
   handshakeAsValue: [
     "LW1405",
     (called) =>

@@ -1,13 +1,15 @@
 import Module from "node:module";
 import { basename } from "node:path";
 import { loadFile } from "./load-file";
+import { compileRequired, importsAreUnseen } from "./required-modules";
 
 export const COMPILE = "_compile";
 
 /** The parts of Node's `Module` that hooks of `require` commonly use. */
 interface Loading {
+  readonly id: string;
   load(path: string): void;
-  readonly [COMPILE]: (code: string, path: string, format?: string) => void;
+  [COMPILE]: (code: string, path: string, format?: string) => void;
 }
 
 type Extensions = Record<string, ((module: Loading, path: string) => void) | undefined>;
@@ -21,6 +23,7 @@ export function hookRequire(): void {
     readonly prototype: Loading;
     readonly _extensions: Extensions;
   };
+  if (importsAreUnseen) hookCompile(prototype);
   const { load } = prototype;
   prototype.load = function (path) {
     const loaded = loadFile(path);
@@ -59,6 +62,17 @@ const loading = new Set<string>();
 /** Whether `require` is loading the file, and it has no tags. */
 export function isLoading(path: string): boolean {
   return loading.has(path);
+}
+
+/** Checks the imports of an ES module before Node compiles it. Hooks that turn it into CommonJS have done so by then. */
+function hookCompile(prototype: Loading): void {
+  const { [COMPILE]: compile } = prototype;
+  prototype[COMPILE] = function (code, path, format) {
+    const run = (): void => compile.call(this, code, path, format);
+    const isEntry = this.id === "."; // Node imports an ES module that is the entry.
+    if (isEntry) run();
+    else compileRequired(path, code, format, run);
+  };
 }
 
 /**
