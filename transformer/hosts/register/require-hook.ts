@@ -9,7 +9,7 @@ export const COMPILE = "_compile";
 interface Loading {
   readonly id: string;
   load(path: string): void;
-  [COMPILE]: (code: string, path: string, format?: string) => void;
+  [COMPILE]: (code: string, path: string, format?: string) => unknown;
 }
 
 type Extensions = Record<string, ((module: Loading, path: string) => void) | undefined>;
@@ -68,10 +68,9 @@ export function isLoading(path: string): boolean {
 function hookCompile(prototype: Loading): void {
   const { [COMPILE]: compile } = prototype;
   prototype[COMPILE] = function (code, path, format) {
-    const run = (): void => compile.call(this, code, path, format);
+    const run = (): unknown => compile.call(this, code, path, format);
     const isEntry = this.id === "."; // Node imports an ES module that is the entry.
-    if (isEntry) run();
-    else compileRequired(path, code, format, run);
+    return isEntry ? run() : compileRequired(path, code, format, run);
   };
 }
 

@@ -32,15 +32,16 @@ export function compileRequired(
   path: string,
   code: string,
   format: string | undefined,
-  compile: () => void,
-): void {
+  compile: () => unknown,
+): unknown {
   const isChecked =
     !isInstalled(path) && formatOf(path, format) !== "commonjs" && /\bimport\b|\bfrom\b/.test(code);
   if (!isChecked) return compile();
   const seen = new Set([path]);
   visitImports(path, parse(path, code), seen);
-  compile();
+  const result = compile();
   for (const file of seen) harmless.add(file);
+  return result;
 }
 
 function visitImports(path: string, source: SourceFile, seen: Set<string>): void {
