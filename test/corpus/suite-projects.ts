@@ -20,33 +20,27 @@ function packageOf(name: string, version: string): Pick<Project, "name" | "versi
   };
 }
 
-const VITEST_CONFIG = `
-import lockweave from "lockweave/vite";
-import { defineConfig } from "vitest/config";
-export default defineConfig({ plugins: [lockweave()], test: { setupFiles: ["./corpus-set-up.mjs"] } });
-`;
-
 /**
- * The configurations without and with locks.
+ * The configurations of Vitest without and with locks.
  *
- * @param options common ones, as text
- * @param test common ones for Vitest itself, as text
+ * @param options common options, as text that ends in a comma
+ * @param test common options in `test`, likewise
  */
-function vitestConfigs(options: string, test = ""): Record<string, string> {
+function vitestConfigs(options = "", test = ""): Record<string, string> {
   return {
-    "vitest.config.mjs": `export default { ${options}, test: { ${test} } };`,
-    "corpus.config.mjs": VITEST_CONFIG.replace("plugins:", `${options}, plugins:`).replace(
-      "test: {",
-      `test: { ${test}${test && ","}`,
-    ),
+    "vitest.config.mjs": `export default { ${options} test: { ${test} } };`,
+    "corpus.config.mjs": `
+import lockweave from "lockweave/vite";
+export default { ${options} plugins: [lockweave()], test: { ${test} setupFiles: ["./corpus-set-up.mjs"] } };
+`,
   };
 }
 
 /** Its tests import the package by its name. This condition stands for its sources. */
 const ZOD_OPTIONS =
-  'resolve: { conditions: ["@zod/source"] }, ssr: { resolve: { conditions: ["@zod/source"] } }';
+  'resolve: { conditions: ["@zod/source"] }, ssr: { resolve: { conditions: ["@zod/source"] } },';
 
-/** The tests of its async functions. All 2,648 tests take five minutes for each round. */
+/** The tests of its async functions. All tests take five minutes for each round. */
 const ZOD_TESTS = [
   "async-",
   "promise.test",
@@ -57,8 +51,56 @@ const ZOD_TESTS = [
   "hash.test",
 ];
 
-const MSW_OPTIONS = 'resolve: { alias: { "#core": new URL("./src/core", import.meta.url).pathname } }';
-const MSW_TEST_OPTIONS = 'globals: true, environmentOptions: { jsdom: { url: "http://localhost/" } }';
+const MSW_OPTIONS = 'resolve: { alias: { "#core": new URL("./src/core", import.meta.url).pathname } },';
+const MSW_TEST_OPTIONS = 'globals: true, environmentOptions: { jsdom: { url: "http://localhost/" } },';
+
+/** The options under which piscina compiles its sources. */
+function tsconfigOf(plugins: readonly object[]): string {
+  const compilerOptions = {
+    target: "es2022",
+    module: "commonjs",
+    esModuleInterop: true,
+    // Its declarations are for other versions of its dependencies, and it imports a file outside of its sources.
+    noCheck: true,
+    rootDir: "src",
+    outDir: "dist",
+    plugins,
+  };
+  return JSON.stringify({ compilerOptions, include: ["src"] });
+}
+
+/**
+ * The tests that wait for the pool with `await`. Others block their thread until a task has run, or look at the pool in the tick in which they
+ * call `run()`. A lock begins the body of `run()` in a later tick.
+ */
+const PISCINA_TESTS =
+  "test/{async-context,fixed-queue,generics,issue-513,load-with-esm,messages,move-test,option-validation}.test.ts " +
+  "test/{pool-close,pool-destroy,post-task,queues,ready-message}.test.ts";
+
+/** The commands for the test runner of Node. */
+function nodeTest(loader: string, files: string): Pick<Project, "report" | "control" | "woven"> {
+  const options = "--test --test-reporter=tap --test-concurrency=1";
+  const woven = `--import lockweave/register ${loader} --import ./corpus-set-up.mjs`;
+  return {
+    report: "tap",
+    control: ["bash", "-c", `node ${loader} ${options} ${files}`],
+    woven: ["bash", "-c", `node ${woven} ${options} ${files}`],
+  };
+}
+
+/** The modules and the tests of a package in JavaScript. */
+const JAVASCRIPT = /^(?:(?:lib|test)\/.*|[^/]*)\.js$/;
+
+const MOCHA_REPORT = ["--recursive", "--exit", "--reporter=json", "--reporter-option=output={report}"];
+
+const MOCHA = {
+  report: "mocha",
+  control: ["mocha", ...MOCHA_REPORT],
+  woven: ["mocha", "--require=lockweave/register", "--require=./corpus-set-up.mjs", ...MOCHA_REPORT],
+} as const;
+
+/** Its tests import the sources of two packages that are beside it in its repository. */
+const AUTOMERGE_OPTIONS = String.raw`resolve: { alias: [{ find: /^(?:\.\.\/)+(automerge-repo-[^/]+)\/src\/index\.js$/, replacement: "@automerge/$1" }] },`;
 
 /** The published ones extend files that are not in the package. */
 const NO_TSCONFIGS = { "tsconfig.json": "{}", "tsconfig.build.json": "{}", "tsconfig.tests.json": "{}" };
@@ -107,7 +149,7 @@ export const PROJECTS: readonly Project[] = [
     ...VITEST,
     also: ["vitest@4", "@atproto/lex-cbor@0.0.16", "@atproto/lex-builder@0.0.23"],
     sources: "src",
-    files: { "corpus.config.mjs": VITEST_CONFIG, ...NO_TSCONFIGS },
+    files: { ...vitestConfigs(), ...NO_TSCONFIGS },
   },
   {
     ...packageOf("@atproto/repo", "0.9.1"),
@@ -144,7 +186,7 @@ export const PROJECTS: readonly Project[] = [
     ...VITEST,
     also: ["vitest@4", "express@4"],
     sources: "src",
-    files: { "corpus.config.mjs": VITEST_CONFIG, ...NO_TSCONFIGS },
+    files: { ...vitestConfigs(), ...NO_TSCONFIGS },
   },
   {
     ...packageOf("@apollo/utils.keyvaluecache", "4.0.0"),
@@ -203,6 +245,75 @@ export const PROJECTS: readonly Project[] = [
       // The environment of two test files is not in the package.
       "node-websocket":
         'import { builtinEnvironments } from "vitest/environments";\nexport default builtinEnvironments.node;\n',
+    },
+  },
+  {
+    ...packageOf("piscina", "5.3.2"),
+    also: [
+      "tsx@4",
+      "typescript@5.9",
+      "ts-patch@3",
+      "@types/node@22",
+      "concat-stream@2",
+      "abort-controller@3",
+    ],
+    sources: /^(?:src|test)\/[^/]+\.ts$/,
+    // Its worker waits in Atomics.wait() until a message has raised a counter, which the handler does in its first tick. A lock
+    // begins the body of the handler in a later tick, so the thread never wakes up.
+    untagged: /^src\/worker\.ts$/,
+    files: {
+      "tsconfig.json": tsconfigOf([]),
+      "tsconfig.woven.json": tsconfigOf([{ transform: "lockweave/transformer", transformProgram: true }]),
+    },
+    build: { control: ["tsc"], woven: ["tspc", "-p", "tsconfig.woven.json"] },
+    ...nodeTest("--import tsx", PISCINA_TESTS),
+  },
+  {
+    ...packageOf("sparql-http-client", "3.1.0"),
+    ...MOCHA,
+    also: [
+      "mocha@11",
+      "express@5",
+      "express-as-promise@2",
+      "is-stream@4",
+      "lodash@4",
+      "rdf-ext@2",
+      "rdf-test@0.1",
+    ],
+    sources: JAVASCRIPT,
+  },
+  {
+    ...packageOf("@rdfjs/fetch-lite", "3.3.0"),
+    ...MOCHA,
+    // One of its tests needs the network, and fails without locks, too.
+    also: [
+      "mocha@11",
+      "@rdfjs/data-model@2",
+      "@rdfjs/dataset@2",
+      "@rdfjs/environment@1",
+      "@rdfjs/formats@4",
+      "@rdfjs/namespace@2",
+      "@rdfjs/sink-map@2",
+      "@rdfjs/to-ntriples@3",
+      "express-as-promise@2",
+      "stream-chunks@1",
+    ],
+    sources: JAVASCRIPT,
+  },
+  {
+    ...packageOf("@automerge/automerge-repo", "2.5.6"),
+    ...VITEST,
+    also: [
+      "vitest@4",
+      "@automerge/automerge-repo-network-messagechannel@2.5.6",
+      "@automerge/automerge-repo-storage-nodefs@2.5.6",
+    ],
+    sources: /^(?:src|test)\/.*\.ts$/,
+    files: {
+      ...vitestConfigs(AUTOMERGE_OPTIONS),
+      ...NO_TSCONFIGS,
+      // Its own configuration extends a file that is not in the package.
+      "vitest.config.ts": `export default { ${AUTOMERGE_OPTIONS} };`,
     },
   },
 ];

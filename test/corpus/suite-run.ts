@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import ts from "typescript";
@@ -17,8 +17,8 @@ export interface Project {
   readonly download: (folder: string) => void;
   /** Packages that its tests need besides its own dependencies. */
   readonly also?: readonly string[];
-  /** The folder of the sources that get tags. */
-  readonly sources: string;
+  /** The folder whose TypeScript gets tags, except for tests, or an expression for the paths of the files that get tags. */
+  readonly sources: string | RegExp;
   /** Files that get no tags. A comment says why. */
   readonly untagged?: RegExp;
   /** Files that are written before the tests run. */
@@ -211,10 +211,12 @@ function tagged(file: string, text: string, attributes: string): Rewritten {
 }
 
 function sourcesOf({ sources, untagged }: Project, folder: string): readonly string[] {
-  return sourcesIn(path.join(pristineOf(folder), sources))
-    .map((file) => path.relative(pristineOf(folder), file))
-    .filter((name) => untagged?.test(name) !== true)
-    .map((name) => path.join(folder, name));
+  const pristine = pristineOf(folder);
+  const names =
+    typeof sources === "string"
+      ? sourcesIn(path.join(pristine, sources)).map((file) => path.relative(pristine, file))
+      : readdirSync(pristine, { recursive: true, encoding: "utf8" }).filter((name) => sources.test(name));
+  return names.filter((name) => untagged?.test(name) !== true).map((name) => path.join(folder, name));
 }
 
 /** Rewrites the sources, and returns the number of changed functions. */

@@ -126,10 +126,12 @@ outsideMatrix("tsx loads the imports of a required module under their locks", as
   t.is(stdout, LOCKED, stderr);
 });
 
+// Node 22 with `--import` fails to link the imports of a required ES module if any hook returns the source of the CommonJS entry.
 for (const version of OTHER_NODES) {
   inMatrix(`Node ${version} weaves what a required ES module imports`, async (t) => {
     const project = await withEntry('export { Orders } from "./orders.mjs";');
-    const { stdout, stderr } = await project.runWith(await installNode(version), ...HOSTS.Node, "main.cjs");
+    const node = await installNode(version);
+    const { stdout, stderr } = await project.runWith(node, "--require", "lockweave/register", "main.cjs");
     t.is(stdout, LOCKED, stderr);
   });
 }
