@@ -309,6 +309,8 @@ export const PROJECTS: readonly Project[] = [
       "@automerge/automerge-repo-storage-nodefs@2.5.6",
     ],
     sources: /^(?:src|test)\/.*\.ts$/,
+    // It depends on ticks: without locks, it also fails in some runs if each body begins and ends 32 ticks later.
+    known: ["a previously unavailable document syncs if a connected peer obtains it"],
     files: {
       ...vitestConfigs(AUTOMERGE_OPTIONS),
       ...NO_TSCONFIGS,
