@@ -25,13 +25,17 @@ export function sourceFileOf(ts: Parser, path: string): TS.SourceFile {
   return ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest, true);
 }
 
-/** Returns the specifiers of all modules that the file loads, with `import`, `export`, `import()`, or `require()`. */
+/** Returns the specifiers of all modules that the file loads when it runs. Imports of types are erased. */
 export function specifiersIn(ts: Parser, file: TS.SourceFile): TS.StringLiteralLike[] {
+  return allSpecifiersIn(ts, file).filter(isLoaded(ts));
+}
+
+/** Returns all module specifiers in a file: of `import`, `export`, `import()`, and `require()`. */
+export function allSpecifiersIn(ts: Parser, file: TS.SourceFile): TS.StringLiteralLike[] {
   const found: TS.StringLiteralLike[] = [];
   const visit = (node: TS.Node): void => {
     const specifier = specifierOf(ts, node);
-    if (specifier !== undefined && ts.isStringLiteralLike(specifier) && isLoaded(ts)(specifier))
-      found.push(specifier);
+    if (specifier !== undefined && ts.isStringLiteralLike(specifier)) found.push(specifier);
     ts.forEachChild(node, visit);
   };
   visit(file);

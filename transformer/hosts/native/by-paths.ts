@@ -3,6 +3,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
 import type { ProjectWithPaths } from "../../verify/by-paths";
+import { allSpecifiersIn } from "../../verify/files-behind";
 import type { ConfigFile } from "./config";
 import type { NativeProject } from "./project";
 
@@ -18,7 +19,7 @@ export function withPaths(
       .filter((file) => /(?<!\.d)\.[cm]?[jt]sx?$/.test(file))
       .map((file) => [file, parsed(ts, file)] as const),
   );
-  const specifiers = new Map(Array.from(files.values(), (file) => [file, specifiersIn(ts, file)]));
+  const specifiers = new Map(Array.from(files.values(), (file) => [file, allSpecifiersIn(ts, file)]));
   const rootDir = pathIn(configs, "rootDir") ?? dirname(config);
   const outDir = pathIn(configs, "outDir");
   return {
@@ -97,27 +98,4 @@ function pathIn(configs: readonly ConfigFile[], name: string): string | undefine
   const holder = configs.find(({ settings }) => name in settings);
   const path = holder?.settings[name];
   return holder === undefined || typeof path !== "string" ? undefined : resolve(dirname(holder.path), path);
-}
-
-/** Returns the module specifiers in a file, including those in `import()` and `require()`. */
-function specifiersIn(ts: Parser, file: TS.SourceFile): TS.StringLiteralLike[] {
-  const found: TS.StringLiteralLike[] = [];
-  const visit = (node: TS.Node): void => {
-    const specifier = specifierOf(ts, node);
-    if (specifier !== undefined && ts.isStringLiteralLike(specifier)) found.push(specifier);
-    ts.forEachChild(node, visit);
-  };
-  visit(file);
-  return found;
-}
-
-function specifierOf(ts: Parser, node: TS.Node): TS.Node | undefined {
-  if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return node.moduleSpecifier;
-  if (ts.isExternalModuleReference(node)) return node.expression;
-  if (!ts.isCallExpression(node)) return undefined;
-  const { expression } = node;
-  const loads =
-    expression.kind === ts.SyntaxKind.ImportKeyword ||
-    (ts.isIdentifier(expression) && expression.text === "require");
-  return loads ? node.arguments[0] : undefined;
 }
