@@ -6,7 +6,7 @@
  */
 import { execFileSync } from "node:child_process";
 import type * as Lockweave from "../runtime";
-import type * as WovenEntry from "../runtime/woven-entry";
+import type * as WovenEntry from "../runtime/woven/entry";
 import { quartiles } from "./quantiles";
 
 const lockweave = require("../dist/runtime/index") as typeof Lockweave & typeof WovenEntry;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { formatAttribute, REFUSED_PAIRS } from "../runtime/attributes/conflicts";
 import { ABOUT_ATTRIBUTES } from "../runtime/attributes/documentation";
 import { ATTRIBUTE_NAMES, ATTRIBUTES, type AttributeName } from "../runtime/attributes/tag-attributes";
-import { LONGEST_DURATION_HOURS, MS_PER_UNIT } from "../runtime/limits";
+import { LONGEST_DURATION_HOURS, MS_PER_UNIT } from "../runtime/base/limits";
 import { groupedBy } from "../transformer/text/grouped-by";
 
 // Writes the attribute reference into docs/attributes.md. The rest of the page is written by hand.

@@ -128,7 +128,10 @@ function asModule(): Plugin {
 function generated(): Plugin {
   const texts = new Map([
     [WHOLE, wholeModule()],
-    [join(REPOSITORY, "runtime/version.ts"), `export const VERSION = ${JSON.stringify(manifest.version)};`],
+    [
+      join(REPOSITORY, "runtime/base/version.ts"),
+      `export const VERSION = ${JSON.stringify(manifest.version)};`,
+    ],
   ]);
   return {
     name: "generated",

@@ -1,7 +1,7 @@
 import * as index from "../runtime/index";
 import * as testing from "../runtime/testing";
-import { refusalIn, UNSUPPORTED, type Unsupported } from "../runtime/unsupported";
-import * as wovenEntry from "../runtime/woven-entry";
+import { refusalIn, UNSUPPORTED, type Unsupported } from "../runtime/base/unsupported";
+import * as wovenEntry from "../runtime/woven/entry";
 
 // Generates the files through which applications load the runtime. Each file lists exports of the one object that all copies of the package
 // share. The files spell out the names, because compilers, bundlers, and Node read them from the text.
@@ -20,11 +20,11 @@ const ENTRY_NAMES = [...Object.keys(ENTRIES), "opentelemetry"];
 export function wholeModule(): string {
   const names = [...new Set(Object.values(ENTRIES).flat())];
   const fromTesting = Object.keys(testing).filter((name) => !(name in index));
-  return `import { shareWithCopies } from "./copies";
+  return `import { shareWithCopies } from "./base/copies";
 import {${list(Object.keys(index))}} from "./index";
-import { observeLocksWith } from "./observe-locks";
+import { observeLocksWith } from "./diagnostics/observe-locks";
 import {${list(fromTesting)}} from "./testing";
-import {${list(WOVEN_ONLY)}} from "./woven-entry";
+import {${list(WOVEN_ONLY)}} from "./woven/entry";
 export const whole = shareWithCopies({${list([...names, "observeLocksWith"])}});
 `;
 }
@@ -35,7 +35,7 @@ export function entryFiles(): Record<string, string> {
     "opentelemetry.js": OPENTELEMETRY_COMMONJS,
     "opentelemetry.mjs": OPENTELEMETRY_MODULE,
     "opentelemetry.d.mts": declarations("opentelemetry"),
-    "woven-entry.d.mts": declarations("woven-entry"),
+    "woven/entry.d.mts": declarations("entry"),
   };
   for (const [name, names] of Object.entries(ENTRIES)) {
     files[`${name}.js`] = commonjs(names) + (name === "index" ? TS_PATCH : "");
@@ -77,7 +77,7 @@ function declarations(name: string): string {
 }
 
 /** Adds the types of woven code to each program that imports `lockweave`, as `runtime/index.ts` does for CommonJS. */
-const WOVEN_TYPES = `export type {} from "./woven-entry.mjs";
+const WOVEN_TYPES = `export type {} from "./woven/entry.mjs";
 `;
 
 function commonjs(names: readonly string[]): string {

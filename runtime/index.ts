@@ -1,7 +1,7 @@
-// What applications call. Woven code imports `woven-entry.ts`. At run time, both entry points of the package have the names of both files.
+// What applications call. Woven code imports `woven/entry.ts`. At run time, both entry points of the package have the names of both files.
 // The API reference lists the names in this order.
 
-export { configure, shutdown, type Configuration, type SignalName } from "./configure";
+export { configure, shutdown, type Configuration, type SignalName } from "./config/configure";
 export {
   withLock,
   obtain,
@@ -12,14 +12,14 @@ export {
   type Keys,
 } from "./with-lock";
 export type { LockOptions } from "./lock/settings";
-export { currentLock, assertWoven } from "./woven";
-export type { HeldLock } from "./held-lock";
-export { lockKey, wholeKey, type KeyValue } from "./key";
-export type { Duration } from "./duration";
-export { inspect, type InspectedLock } from "./inspect";
-export type { InspectedHolder } from "./holders";
-export { forceRelease, type ForceOptions } from "./force-release";
-export type { Logger } from "./logger";
+export { currentLock, assertWoven } from "./woven/woven";
+export type { HeldLock } from "./lock/held-lock";
+export { lockKey, wholeKey, type KeyValue } from "./base/key";
+export type { Duration } from "./base/duration";
+export { inspect, type InspectedLock } from "./admin/inspect";
+export type { InspectedHolder } from "./diagnostics/holders";
+export { forceRelease, type ForceOptions } from "./admin/force-release";
+export type { Logger } from "./base/logger";
 export type { LockEvents, LockEvent, Outcome } from "./lock/events";
 export {
   LockError,
@@ -33,17 +33,17 @@ export {
   LockNotWovenError,
   type LockErrorCode,
   type LockErrorOptions,
-} from "./errors";
+} from "./base/errors";
 
 export { memoryStore } from "./stores/memory";
 export { redisStore } from "./stores/redis/redis";
 export { quorumStore, type QuorumOptions } from "./stores/quorum/quorum-store";
-export type { RedisTarget } from "./configured-stores";
+export type { RedisTarget } from "./config/configured-stores";
 export type { RedisAddress } from "./stores/redis/address";
 
 // For stores, clients, and clocks of the application's own.
 export type { RedisClient, RedisSubscriber } from "./stores/redis/client";
-export type { Clock, Timer, CancelTimer } from "./clock";
+export type { Clock, Timer, CancelTimer } from "./base/clock";
 export {
   type Store,
   type StoreListener,
@@ -72,4 +72,4 @@ export {
 
 // A program that imports `lockweave` then contains what its woven files import, so a compiler can reuse the program's structure.
 // oxlint-disable-next-line unicorn/require-module-specifiers -- Only the file matters, and not its names.
-export type {} from "./woven-entry";
+export type {} from "./woven/entry";

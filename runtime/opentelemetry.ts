@@ -1,6 +1,6 @@
-import { observeLocksWith, type ObserveOptions } from "./observe-locks";
+import { observeLocksWith, type ObserveOptions } from "./diagnostics/observe-locks";
 
-export type { ObserveOptions } from "./observe-locks";
+export type { ObserveOptions } from "./diagnostics/observe-locks";
 
 /**
  * Creates a span for each lock of this process, from the acquire call to the release, as a child of the active span. Also records metrics

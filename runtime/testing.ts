@@ -1,14 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { configureForTests, shutdown } from "./configure";
-import { LockNotWovenError, LockOptionError } from "./errors";
+import { configureForTests, shutdown } from "./config/configure";
+import { LockNotWovenError, LockOptionError } from "./base/errors";
 import { nameOf, keyInStore, type LockEvent } from "./lock/events";
-import { isOptions, readOptions } from "./options";
-import { formatValue } from "./format-value";
+import { isOptions, readOptions } from "./base/options";
+import { formatValue } from "./base/format-value";
 import { memoryStore } from "./stores/memory";
-import { TEST_FIXES } from "./woven";
+import { TEST_FIXES } from "./woven/woven";
 
-export { assertWoven } from "./woven";
+export { assertWoven } from "./woven/woven";
 
 /** The options of `testLocks()`. */
 export interface TestLocksOptions {

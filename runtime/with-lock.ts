@@ -1,6 +1,6 @@
-import { locker } from "./configure";
-import { LockOptionError } from "./errors";
-import { checkedKey, countedKeys } from "./key";
+import { locker } from "./config/configure";
+import { LockOptionError } from "./base/errors";
+import { checkedKey, countedKeys } from "./base/key";
 import { Lock } from "./lock/lock";
 import { MultiLock } from "./lock/multi-lock";
 import { runInside } from "./lock/reentrancy";
@@ -12,9 +12,9 @@ import {
   unknownLockOption,
   type LockOptions,
 } from "./lock/settings";
-import type { HeldLock } from "./held-lock";
-import { isOptions, readFrom, readOptions } from "./options";
-import { formatValue } from "./format-value";
+import type { HeldLock } from "./lock/held-lock";
+import { isOptions, readFrom, readOptions } from "./base/options";
+import { formatValue } from "./base/format-value";
 
 /** The options of a lock that the code acquires by hand. */
 export interface WithLockOptions extends LockOptions {

@@ -3,56 +3,32 @@ import { dirname, join, relative, sep } from "node:path";
 import test from "ava";
 import ts from "typescript";
 
-interface Part {
-  /** The folders, from the lowest layer up, and the folders that each may import from. */
-  readonly folders: Readonly<Record<string, readonly string[]>>;
-  /** Files in no folder that every file may import. They import only each other. The other files there are entry points. */
-  readonly shared: readonly string[];
-}
+/** The folders of a part, from the lowest layer up, and the folders that each may import from. A file in no folder is an entry point. */
+type Folders = Readonly<Record<string, readonly string[]>>;
 
 /** The linter rejects import cycles between files. */
-const PARTS: Readonly<Record<string, Part>> = {
+const PARTS: Readonly<Record<string, Folders>> = {
   transformer: {
-    folders: {
-      text: [],
-      parser: [],
-      read: ["text", "parser"],
-      weave: ["text", "parser", "read"],
-      analyze: ["text", "read"],
-      verify: ["text", "parser", "read", "weave", "analyze"],
-      hosts: ["text", "parser", "read", "weave", "analyze", "verify"],
-      cli: ["text", "parser", "read", "weave", "analyze", "verify", "hosts"],
-    },
-    shared: [],
+    text: [],
+    parser: [],
+    read: ["text", "parser"],
+    weave: ["text", "parser", "read"],
+    analyze: ["text", "read"],
+    verify: ["text", "parser", "read", "weave", "analyze"],
+    hosts: ["text", "parser", "read", "weave", "analyze", "verify"],
+    cli: ["text", "parser", "read", "weave", "analyze", "verify", "hosts"],
   },
   runtime: {
-    folders: {
-      attributes: [],
-      stores: [],
-      commands: ["stores"],
-      queue: ["stores", "commands"],
-      lock: ["attributes", "stores", "queue"],
-    },
-    shared: [
-      "clock",
-      "duration",
-      "errors",
-      "fifo",
-      "format-value",
-      "json-field",
-      "key",
-      "limits",
-      "logger",
-      "node-crypto",
-      "on-signals",
-      "options",
-      "recycling-map",
-      "request-id",
-      "root-context",
-      "suspension",
-      "unsupported",
-      "uuid",
-    ],
+    base: [],
+    attributes: ["base"],
+    stores: ["base"],
+    commands: ["base", "stores"],
+    queue: ["base", "stores", "commands"],
+    lock: ["base", "attributes", "stores", "queue"],
+    diagnostics: ["base", "stores", "lock"],
+    config: ["base", "attributes", "stores", "queue", "lock", "diagnostics"],
+    admin: ["base", "stores", "queue", "lock", "diagnostics", "config"],
+    woven: ["base", "lock", "config"],
   },
 };
 
@@ -61,21 +37,21 @@ const OUTSIDE_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // `lockweave list` shows keys as the runtime makes them. Both parts share the table of attributes, their conflicts, the limits, and
   // the list of unsupported platforms. The commands that read a server use its key names, values, and addresses.
   transformer: [
-    "runtime/announced",
+    "runtime/diagnostics/announced",
     "runtime/attributes/conflicts",
     "runtime/attributes/documentation",
     "runtime/attributes/table",
     "runtime/attributes/tag-attributes",
-    "runtime/errors",
+    "runtime/base/errors",
     "runtime/index",
-    "runtime/key",
-    "runtime/limits",
-    "runtime/options",
-    "runtime/format-value",
+    "runtime/base/key",
+    "runtime/base/limits",
+    "runtime/base/options",
+    "runtime/base/format-value",
     "runtime/stores/redis/address",
     "runtime/stores/redis/keys",
     "runtime/stores/value",
-    "runtime/unsupported",
+    "runtime/base/unsupported",
   ],
   // The build replaces this import with the version.
   runtime: ["package.json"],
@@ -111,17 +87,15 @@ function folderOf(path: string): string | undefined {
   return file === undefined ? undefined : folder;
 }
 
-for (const [part, { folders, shared }] of Object.entries(PARTS)) {
+for (const [part, folders] of Object.entries(PARTS)) {
   const all = importsIn(part);
-  const isShared = (path: string): boolean => shared.includes(path.split("/")[1] ?? "");
 
   test(`the folders of ${part}/ import only from lower folders, including types`, (t) => {
     t.true(all.length > 50);
     const wrong = all.filter(({ from, to }) => {
       const [folder, other] = [folderOf(from), folderOf(to)];
-      if (!to.startsWith(`${part}/`) || isShared(to)) return false;
-      if (folder === undefined) return isShared(from.replace(/\.m?ts$/, ""));
-      return folder !== other && (other === undefined || !folders[folder]?.includes(other));
+      if (!to.startsWith(`${part}/`) || folder === undefined || folder === other) return false;
+      return other === undefined || !folders[folder]?.includes(other);
     });
     t.deepEqual(wrong, []);
   });

@@ -1,6 +1,6 @@
-import { milliseconds } from "../duration";
-import { LockOptionError } from "../errors";
-import { formatValue } from "../format-value";
+import { milliseconds } from "../base/duration";
+import { LockOptionError } from "../base/errors";
+import { formatValue } from "../base/format-value";
 import type { OptionRow } from "./table";
 
 /**

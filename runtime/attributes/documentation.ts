@@ -1,4 +1,4 @@
-import { MOST_KEYS, MS_PER_UNIT } from "../limits";
+import { MOST_KEYS, MS_PER_UNIT } from "../base/limits";
 import { ATTRIBUTE_NAMES, ATTRIBUTES, type AttributeName } from "./tag-attributes";
 
 // The documentation of the attributes, for the editor and for docs/attributes.md. The runtime does not load this file. After a change, run

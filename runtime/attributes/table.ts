@@ -1,5 +1,5 @@
-import type { Duration } from "../duration";
-import { DEFAULT_STORE, STORE_NAME, type DurationUnit } from "../limits";
+import type { Duration } from "../base/duration";
+import { DEFAULT_STORE, STORE_NAME, type DurationUnit } from "../base/limits";
 
 // The options of a lock, in tags and in code. The tag reader, the checks of options, the defaults, the editor, and docs/attributes.md read
 // this table. tag-attributes.ts adds the attributes that only tags have, and documentation.ts has the documentation.

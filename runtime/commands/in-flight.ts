@@ -1,5 +1,5 @@
-import { afterIo, type Clock, type Timer } from "../clock";
-import { inRoot, runInNextTick, runInPromiseJob } from "../root-context";
+import { afterIo, type Clock, type Timer } from "../base/clock";
+import { inRoot, runInNextTick, runInPromiseJob } from "../base/root-context";
 import { MOST_AT_ONCE } from "../stores/port";
 import { repliesIn } from "../stores/replies";
 

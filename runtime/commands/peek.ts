@@ -1,4 +1,4 @@
-import { asError } from "../errors";
+import { asError } from "../base/errors";
 import type { Store } from "../stores/port";
 import { peekReply, repliesIn } from "../stores/replies";
 import type { InFlight } from "./in-flight";

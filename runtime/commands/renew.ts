@@ -1,4 +1,4 @@
-import { asError } from "../errors";
+import { asError } from "../base/errors";
 import type { RenewReply, RenewRequest, Store } from "../stores/port";
 import { renewReply, repliesIn } from "../stores/replies";
 import type { InFlight } from "./in-flight";

@@ -1,4 +1,4 @@
-import { readFrom, readOptions } from "../options";
+import { readFrom, readOptions } from "../base/options";
 import { areInherited } from "../attributes/table";
 import { LOCK_OPTIONS, unknownLockOption } from "./settings";
 

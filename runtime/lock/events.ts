@@ -1,9 +1,9 @@
 import { channel, subscribe, unsubscribe, type Channel } from "node:diagnostics_channel";
-import { errorMessage } from "../errors";
-import { DEFAULT_STORE } from "../limits";
-import type { Logger } from "../logger";
+import { errorMessage } from "../base/errors";
+import { DEFAULT_STORE } from "../base/limits";
+import type { Logger } from "../base/logger";
 import type { Loss, LossOutcome } from "../queue/loss";
-import { inRoot } from "../root-context";
+import { inRoot } from "../base/root-context";
 
 /** Each message names its lock by these fields. */
 export interface LockEvent {

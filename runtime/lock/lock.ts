@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import type { CancelTimer } from "../clock";
-import { milliseconds, type Duration } from "../duration";
+import type { CancelTimer } from "../base/clock";
+import { milliseconds, type Duration } from "../base/duration";
 import {
   LockError,
   LockLostError,
@@ -8,7 +8,7 @@ import {
   LockUnreachableError,
   errorMessage,
   type LockErrorOptions,
-} from "../errors";
+} from "../base/errors";
 import { LOCK_ATTRIBUTES } from "../attributes/table";
 import type { Holder } from "../queue/holder";
 import type { Lease } from "../queue/lease";

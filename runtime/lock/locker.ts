@@ -1,5 +1,5 @@
-import type { Clock } from "../clock";
-import type { SafeLogger } from "../logger";
+import type { Clock } from "../base/clock";
+import type { SafeLogger } from "../base/logger";
 import type { LockManager } from "../queue/lock-manager";
 import type { Store } from "../stores/port";
 import type { Asked } from "./call-sites";

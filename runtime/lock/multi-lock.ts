@@ -1,6 +1,6 @@
-import type { CancelTimer } from "../clock";
-import type { Duration } from "../duration";
-import { LockLostError, LockMisconfiguredError } from "../errors";
+import type { CancelTimer } from "../base/clock";
+import type { Duration } from "../base/duration";
+import { LockLostError, LockMisconfiguredError } from "../base/errors";
 import { LEAST_COMMAND_TIME_MS, UNREACHABLE_PAUSE_MS } from "../queue/acquisition";
 import type { Trouble } from "../queue/loss";
 import { Aborter } from "./aborter";

@@ -1,4 +1,4 @@
-import { LockMisconfiguredError } from "../errors";
+import { LockMisconfiguredError } from "../base/errors";
 import { nameOf, type LockEvent } from "./events";
 
 /**

@@ -1,4 +1,4 @@
-import { inRoot } from "../root-context";
+import { inRoot } from "../base/root-context";
 
 /** The callbacks of each signal. With one listener for each callback, Node would warn of a leak at the eleventh. */
 const waiting = new WeakMap<AbortSignal, Set<() => void>>();

@@ -1,10 +1,10 @@
 import { checked } from "../attributes/check";
 import { formatAttribute, refusedAmong } from "../attributes/conflicts";
 import { LOCK_ATTRIBUTES, type LockOptions, type NamesOf, type OptionRow } from "../attributes/table";
-import { LockOptionError } from "../errors";
-import { formatValue } from "../format-value";
-import { UNLIMITED } from "../limits";
-import { isOptions, readOptions } from "../options";
+import { LockOptionError } from "../base/errors";
+import { formatValue } from "../base/format-value";
+import { UNLIMITED } from "../base/limits";
+import { isOptions, readOptions } from "../base/options";
 
 export type { LockOptions };
 

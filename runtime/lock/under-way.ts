@@ -1,4 +1,4 @@
-import type { Clock } from "../clock";
+import type { Clock } from "../base/clock";
 import { listenToLocks, type LockEvent } from "./events";
 
 /** A lock that a caller waits for or holds, and since when. */

@@ -5,7 +5,7 @@ import {
   LockWaitTimeoutError,
   errorMessage,
   type LockErrorOptions,
-} from "../errors";
+} from "../base/errors";
 import type { Sleeper } from "../queue/alarms";
 import type { Lease } from "../queue/lease";
 import type { LocalQueue, Obstacle } from "../queue/local-queue";

@@ -1,8 +1,8 @@
 import { AcquireCommand, type AcquireListener } from "../commands/acquire";
 import { NoReplyError } from "../commands/in-flight";
 import { renewOne } from "../commands/renew";
-import { LockMisconfiguredError } from "../errors";
-import { UNLIMITED } from "../limits";
+import { LockMisconfiguredError } from "../base/errors";
+import { UNLIMITED } from "../base/limits";
 import {
   CLAIM_TIME_MS,
   type ReleaseAndEnqueueReply,

@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock } from "../clock";
+import type { CancelTimer, Clock } from "../base/clock";
 
 /** Something that sleeps until an alarm. */
 export interface Sleeper {

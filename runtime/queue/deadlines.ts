@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock } from "../clock";
+import type { CancelTimer, Clock } from "../base/clock";
 import type { Lease } from "./lease";
 import { deadlinePassed, HELD_AT_MOST, type Trouble } from "./loss";
 

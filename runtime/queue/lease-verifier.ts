@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "../clock";
+import type { Clock, Timer } from "../base/clock";
 import type { InFlight } from "../commands/in-flight";
 import { peekMany } from "../commands/peek";
 import { MOST_AT_ONCE, type Store } from "../stores/port";

@@ -1,5 +1,5 @@
 import type { ReleaseRequest, Renewed, RenewRequest } from "../stores/port";
-import type { Belief } from "../suspension";
+import type { Belief } from "../base/suspension";
 import type { Holder } from "./holder";
 import type { Loss } from "./loss";
 import type { HandOffTurn } from "./hand-off-turn";

@@ -5,7 +5,7 @@ import {
   type ReleaseAndEnqueueListener,
 } from "../commands/release";
 import { NoReplyError } from "../commands/in-flight";
-import { Fifo } from "../fifo";
+import { Fifo } from "../base/fifo";
 import type { ReleaseReply, ReleaseAndEnqueueReply, NotReleased } from "../stores/port";
 import { hasTaken } from "../stores/value";
 import { Acquisition, fits, type WaiterQueue } from "./acquisition";

@@ -1,12 +1,12 @@
-import type { CancelTimer, Clock } from "../clock";
+import type { CancelTimer, Clock } from "../base/clock";
 import type { AcquireCommand } from "../commands/acquire";
 import type { ReleaseCommand } from "../commands/release";
 import { Batch, InFlight } from "../commands/in-flight";
-import { LockOptionError, errorMessage } from "../errors";
-import { RESERVED_NAMESPACE } from "../limits";
-import { inRoot, rooted } from "../root-context";
-import { RecyclingMap } from "../recycling-map";
-import { formatValue } from "../format-value";
+import { LockOptionError, errorMessage } from "../base/errors";
+import { RESERVED_NAMESPACE } from "../base/limits";
+import { inRoot, rooted } from "../base/root-context";
+import { RecyclingMap } from "../base/recycling-map";
+import { formatValue } from "../base/format-value";
 import {
   MOST_AT_ONCE,
   type ReleaseReply,
@@ -14,7 +14,7 @@ import {
   type Store,
   type AcquireReply,
 } from "../stores/port";
-import { Suspension } from "../suspension";
+import { Suspension } from "../base/suspension";
 import { Alarms } from "./alarms";
 import { Contended } from "./contended";
 import { Deadlines } from "./deadlines";

@@ -1,4 +1,4 @@
-import { errorMessage } from "../errors";
+import { errorMessage } from "../base/errors";
 import { isReserved, isRevokedFrom, isShared } from "../stores/value";
 
 /** How a lock was lost: see `Outcome`. */

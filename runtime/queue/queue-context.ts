@@ -1,9 +1,9 @@
-import type { Clock } from "../clock";
+import type { Clock } from "../base/clock";
 import type { AcquireCommand } from "../commands/acquire";
 import type { ReleaseCommand } from "../commands/release";
 import type { Batch, InFlight } from "../commands/in-flight";
 import type { ReleaseReply, Store, AcquireReply } from "../stores/port";
-import type { Suspension } from "../suspension";
+import type { Suspension } from "../base/suspension";
 import type { Contended } from "./contended";
 import type { Deadlines } from "./deadlines";
 import type { ReleaseRetries } from "./release-retries";

@@ -1,7 +1,7 @@
-import type { Clock, Timer } from "../clock";
+import type { Clock, Timer } from "../base/clock";
 import type { InFlight } from "../commands/in-flight";
 import { renewMany } from "../commands/renew";
-import { runInNextTick } from "../root-context";
+import { runInNextTick } from "../base/root-context";
 import { MOST_AT_ONCE, type Store } from "../stores/port";
 import { ofReplicas } from "./lease";
 import { groupForCommands } from "./renewals";

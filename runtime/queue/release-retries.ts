@@ -1,6 +1,6 @@
-import type { Clock } from "../clock";
+import type { Clock } from "../base/clock";
 import type { InFlight } from "../commands/in-flight";
-import { inRoot } from "../root-context";
+import { inRoot } from "../base/root-context";
 import { closedNoLonger } from "../stores/later-drop";
 import type { ReleaseRequest, Store } from "../stores/port";
 import { releaseReply } from "../stores/replies";

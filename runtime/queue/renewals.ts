@@ -1,8 +1,8 @@
-import type { Clock, Timer } from "../clock";
+import type { Clock, Timer } from "../base/clock";
 import type { InFlight } from "../commands/in-flight";
 import { renewMany, renewOne } from "../commands/renew";
 import type { RenewReply, RenewRequest, Store } from "../stores/port";
-import type { Suspension } from "../suspension";
+import type { Suspension } from "../base/suspension";
 import type { Deadlines } from "./deadlines";
 import { ofReplicas, type Lease } from "./lease";
 import { lossOf, SUSPENDED, type Loss, type Trouble } from "./loss";

@@ -1,5 +1,5 @@
-import type { CancelTimer } from "../clock";
-import { UNLIMITED } from "../limits";
+import type { CancelTimer } from "../base/clock";
+import { UNLIMITED } from "../base/limits";
 import type { ReleaseRequest, Renewed, RenewReply, RenewRequest } from "../stores/port";
 import type { Holder } from "./holder";
 import { Lease } from "./lease";

@@ -1,8 +1,8 @@
-import type { CancelTimer } from "../clock";
+import type { CancelTimer } from "../base/clock";
 import { ReleaseCommand, type ReleaseListener } from "../commands/release";
 import { NoReplyError } from "../commands/in-flight";
-import { Fifo } from "../fifo";
-import { UNLIMITED } from "../limits";
+import { Fifo } from "../base/fifo";
+import { UNLIMITED } from "../base/limits";
 import type { ReleaseReply } from "../stores/port";
 import { commandTimeFor, Acquisition, UNREACHABLE_PAUSE_MS, type WaiterQueue } from "./acquisition";
 import { concludeEnd, leaveUnconfirmed, type Ending } from "./ending";

@@ -1,6 +1,6 @@
-import { systemClock } from "../clock";
-import { errorMessage } from "../errors";
-import { inRoot } from "../root-context";
+import { systemClock } from "../base/clock";
+import { errorMessage } from "../base/errors";
+import { inRoot } from "../base/root-context";
 import type {
   AnnounceRequest,
   ReleaseReply,

@@ -1,4 +1,4 @@
-import { UNLIMITED } from "../limits";
+import { UNLIMITED } from "../base/limits";
 import { MOST_DEAD_AT_ONCE, type InspectedHold } from "./port";
 import { revokedFrom, SHARED_BY_READERS, sharedByPermits } from "./value";
 

@@ -1,10 +1,10 @@
-import { assertClock, systemClock, type Clock } from "../clock";
-import { LockOptionError } from "../errors";
-import { Fifo } from "../fifo";
-import { UNLIMITED } from "../limits";
-import { isOptions, readOptions } from "../options";
-import { RecyclingMap } from "../recycling-map";
-import { formatValue } from "../format-value";
+import { assertClock, systemClock, type Clock } from "../base/clock";
+import { LockOptionError } from "../base/errors";
+import { Fifo } from "../base/fifo";
+import { UNLIMITED } from "../base/limits";
+import { isOptions, readOptions } from "../base/options";
+import { RecyclingMap } from "../base/recycling-map";
+import { formatValue } from "../base/format-value";
 import { MemoryShares } from "./memory-shares";
 import {
   CLAIM_TIME_MS,

@@ -1,4 +1,4 @@
-import { formatValue } from "../format-value";
+import { formatValue } from "../base/format-value";
 import {
   FENCING_STRIDE,
   type ReleaseReply,

@@ -9,7 +9,7 @@
 //   closed:<anything>              nobody holds it, and nobody may acquire it until it expires. We write the requestId of its last hold
 //   revoked:<24 hex characters>    a revoked hold, by the last 24 characters of its requestId. Nobody renews it; its holder may release it
 
-import { UNLIMITED } from "../limits";
+import { UNLIMITED } from "../base/limits";
 
 const RESERVED = "reserved:";
 const CLOSED = "closed:";

@@ -27,7 +27,7 @@ const EXCEPTIONS: readonly Exception[] = [
     reason: "`callAll` runs everything in the root context, and needs the signal as its `this`.",
   },
   {
-    file: "on-signals.ts",
+    file: "config/on-signals.ts",
     code: "process.on(each, endFirstProcess)",
     reason: "It ends the process and calls nothing of a caller.",
   },
@@ -37,7 +37,7 @@ const EXCEPTIONS: readonly Exception[] = [
     reason: "It returns a number and calls nothing of a caller.",
   },
   {
-    file: "root-context.ts",
+    file: "base/root-context.ts",
     code: "emitter.on(event, listener)",
     reason: "The line before wraps each listener in `rooted()`.",
   },
@@ -101,10 +101,10 @@ test("each timer, tick, and handler of the runtime uses the root context or is l
 test("the finder reads the files that are known to have timers, ticks, and handlers", (t) => {
   const files = new Set(sitesInRuntime().map(({ file }) => file));
   for (const file of [
-    "clock.ts",
+    "base/clock.ts",
     "commands/in-flight.ts",
     "lock/on-abort.ts",
-    "slow-locks.ts",
+    "diagnostics/slow-locks.ts",
     "stores/quorum/request-batch.ts",
     "stores/redis/cluster/routes.ts",
     "stores/redis/confirmer.ts",

@@ -122,7 +122,7 @@ export const OPTIONS: ts.CompilerOptions = {
   skipLibCheck: true,
   paths: {
     lockweave: [path.join(REPOSITORY, "runtime/index.ts")],
-    "lockweave/runtime": [path.join(REPOSITORY, "runtime/woven-entry.ts")],
+    "lockweave/runtime": [path.join(REPOSITORY, "runtime/woven/entry.ts")],
   },
 };
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { type ExecutionContext } from "ava";
 import { Redis, type RedisOptions } from "ioredis";
-import { LockError } from "../../runtime/errors";
+import { LockError } from "../../runtime/base/errors";
 import type { Store } from "../../runtime/stores/port";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";

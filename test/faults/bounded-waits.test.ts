@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
-import { LockMisconfiguredError, LockUnreachableError } from "../../runtime/errors";
+import { LockMisconfiguredError, LockUnreachableError } from "../../runtime/base/errors";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";

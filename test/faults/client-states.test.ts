@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import { Redis, type RedisOptions } from "ioredis";
-import { LockError, LockOptionError } from "../../runtime/errors";
+import { LockError, LockOptionError } from "../../runtime/base/errors";
 import type { Store } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";

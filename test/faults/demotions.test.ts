@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from "ava";
-import { LockMisconfiguredError } from "../../runtime/errors";
+import { LockMisconfiguredError } from "../../runtime/base/errors";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
-import { LockUnreachableError } from "../../runtime/errors";
+import { LockUnreachableError } from "../../runtime/base/errors";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/beside";
 import { deferred } from "../support/deferred";

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
 import { LockUnreachableError, type Duration } from "../../runtime";
-import { systemClock } from "../../runtime/clock";
+import { systemClock } from "../../runtime/base/clock";
 import type { Lock } from "../../runtime/lock/lock";
 import { QuorumStore } from "../../runtime/stores/quorum/quorum";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";

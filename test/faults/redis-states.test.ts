@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
-import { LockError, LockMisconfiguredError, LockUnreachableError } from "../../runtime/errors";
+import { LockError, LockMisconfiguredError, LockUnreachableError } from "../../runtime/base/errors";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";
 import { startRedis } from "../support/redis-server";

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { LockLostError } from "../../runtime/errors";
+import { LockLostError } from "../../runtime/base/errors";
 import type { Lock } from "../../runtime/lock/lock";
 import { memoryStore } from "../../runtime/stores/memory";
 import { redisStore } from "../../runtime/stores/redis/redis";

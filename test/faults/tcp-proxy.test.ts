@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from "ava";
-import { createLocker } from "../../runtime/configure";
+import { createLocker } from "../../runtime/config/configure";
 import { Lock } from "../../runtime/lock/lock";
 import { monotonicMs } from "../support/monotonic";
 import { startRedis, type RedisServer } from "../support/redis-server";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect, promisify } from "node:util";
 import test, { type ExecutionContext } from "ava";
-import { LockError } from "../../runtime/errors";
+import { LockError } from "../../runtime/base/errors";
 import { FleetProcess } from "../support/fleet";
 import { freePort, startRedis } from "../support/redis-server";
 import { retire } from "../support/retire";

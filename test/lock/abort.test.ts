@@ -1,8 +1,8 @@
 import { getEventListeners } from "node:events";
 import test from "ava";
 import { obtain, withLock } from "../../runtime/with-lock";
-import { configure } from "../../runtime/configure";
-import { LockOptionError } from "../../runtime/errors";
+import { configure } from "../../runtime/config/configure";
+import { LockOptionError } from "../../runtime/base/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { replyLate, replyLost } from "../support/tampered-store";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockLostError, LockMisconfiguredError } from "../../runtime/errors";
+import { LockLostError, LockMisconfiguredError } from "../../runtime/base/errors";
 import { Fleet } from "../support/fleet";
 import { idle } from "../support/jobs";
 import { lostOnTheWay } from "../support/tampered-store";

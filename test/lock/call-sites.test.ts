@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockOptionError } from "../../runtime/errors";
+import { LockOptionError } from "../../runtime/base/errors";
 import { oncePerCallSite } from "../../runtime/lock/call-sites";
 import { LOCK_OPTIONS } from "../../runtime/lock/settings";
 

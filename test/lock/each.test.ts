@@ -5,7 +5,7 @@ import {
   LockLostError,
   LockUnreachableError,
   LockWaitTimeoutError,
-} from "../../runtime/errors";
+} from "../../runtime/base/errors";
 import { runInside } from "../../runtime/lock/reentrancy";
 import type { MultiLock } from "../../runtime/lock/multi-lock";
 import type { LockOptions } from "../../runtime/lock/settings";

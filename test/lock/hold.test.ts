@@ -1,6 +1,6 @@
 import test from "ava";
-import type { Duration } from "../../runtime/duration";
-import { LockLostError, LockMisconfiguredError } from "../../runtime/errors";
+import type { Duration } from "../../runtime/base/duration";
+import { LockLostError, LockMisconfiguredError } from "../../runtime/base/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockLostError, LockUnreachableError } from "../../runtime/errors";
+import { LockLostError, LockUnreachableError } from "../../runtime/base/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";

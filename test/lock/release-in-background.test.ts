@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import test from "ava";
 import { withLock } from "../../runtime/with-lock";
-import { configure, shutdown } from "../../runtime/configure";
-import { LockLostError, LockOptionError } from "../../runtime/errors";
+import { configure, shutdown } from "../../runtime/config/configure";
+import { LockLostError, LockOptionError } from "../../runtime/base/errors";
 import type { LockEvents, Outcome } from "../../runtime/lock/events";
 import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";

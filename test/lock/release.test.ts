@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockLostError } from "../../runtime/errors";
+import { LockLostError } from "../../runtime/base/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { job, passes } from "../support/jobs";

@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 import test from "ava";
-import { LockOptionError } from "../../runtime/errors";
+import { LockOptionError } from "../../runtime/base/errors";
 import { DEFAULTS, LOCK_OPTIONS, settle } from "../../runtime/lock/settings";
-import { formatValue } from "../../runtime/format-value";
+import { formatValue } from "../../runtime/base/format-value";
 
 test("the defaults apply if no option is given", (t) => {
   t.like(settle({}, DEFAULTS), {

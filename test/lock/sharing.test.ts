@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockMisconfiguredError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
+import { LockMisconfiguredError, LockOptionError, LockWaitTimeoutError } from "../../runtime/base/errors";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { JOIN_WINDOW_MS } from "../../runtime/queue/shared-lease";
 import { deferred } from "../support/deferred";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
+import { LockUnreachableError, LockWaitTimeoutError } from "../../runtime/base/errors";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
 import { lostOnTheWay, type AnyFate } from "../support/tampered-store";

@@ -1,7 +1,7 @@
 import { stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { createContext, runInContext } from "node:vm";
-import { refusalIn, UNSUPPORTED, type Unsupported } from "../../runtime/unsupported";
+import { refusalIn, UNSUPPORTED, type Unsupported } from "../../runtime/base/unsupported";
 import { installed } from "../hosts/installed";
 import { PACKAGE, type Files, type Project } from "../hosts/project";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockMisconfiguredError } from "../../runtime/errors";
+import { LockMisconfiguredError } from "../../runtime/base/errors";
 import { CLAIM_TIME_MS } from "../../runtime/stores/port";
 import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";

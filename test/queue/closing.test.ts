@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockClosedError } from "../../runtime/errors";
+import { LockClosedError } from "../../runtime/base/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { idle, job } from "../support/jobs";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockLostError, LockWaitTimeoutError } from "../../runtime/errors";
+import { LockLostError, LockWaitTimeoutError } from "../../runtime/base/errors";
 import { FENCING_STRIDE } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";

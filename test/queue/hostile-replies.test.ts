@@ -1,9 +1,9 @@
 import test from "ava";
 import * as fc from "fast-check";
-import { LockError } from "../../runtime/errors";
-import { forceRelease } from "../../runtime/force-release";
-import { configure, shutdown } from "../../runtime/configure";
-import { inspect } from "../../runtime/inspect";
+import { LockError } from "../../runtime/base/errors";
+import { forceRelease } from "../../runtime/admin/force-release";
+import { configure, shutdown } from "../../runtime/config/configure";
+import { inspect } from "../../runtime/admin/inspect";
 import type { Store, StoreListener } from "../../runtime/stores/port";
 import { memoryStore } from "../../runtime/stores/memory";
 import { batching } from "../support/batching-store";

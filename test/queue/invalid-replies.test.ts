@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockOptionError, LockUnreachableError } from "../../runtime/errors";
+import { LockOptionError, LockUnreachableError } from "../../runtime/base/errors";
 import type { Store } from "../../runtime/stores/port";
 import { batching } from "../support/batching-store";
 import { Fleet } from "../support/fleet";

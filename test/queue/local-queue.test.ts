@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockLostError, LockWaitTimeoutError } from "../../runtime/errors";
+import { LockLostError, LockWaitTimeoutError } from "../../runtime/base/errors";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
 

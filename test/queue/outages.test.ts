@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
+import { LockUnreachableError, LockWaitTimeoutError } from "../../runtime/base/errors";
 import { CLAIM_TIME_MS } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockLostError } from "../../runtime/errors";
+import { LockLostError } from "../../runtime/base/errors";
 import type { Lock } from "../../runtime/lock/lock";
 import { MOST_AT_ONCE } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";

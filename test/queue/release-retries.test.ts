@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockMisconfiguredError } from "../../runtime/errors";
+import { LockMisconfiguredError } from "../../runtime/base/errors";
 import { Fleet } from "../support/fleet";
 import { idle, job } from "../support/jobs";
 import { connectionRefused, lostOnTheWay, replyLost } from "../support/tampered-store";

@@ -1,12 +1,12 @@
 import test from "ava";
 import { InFlight } from "../../runtime/commands/in-flight";
-import { LockLostError } from "../../runtime/errors";
+import { LockLostError } from "../../runtime/base/errors";
 import { Deadlines } from "../../runtime/queue/deadlines";
 import type { Holder } from "../../runtime/queue/holder";
 import type { Loss } from "../../runtime/queue/loss";
 import { Lease } from "../../runtime/queue/lease";
 import { Renewals } from "../../runtime/queue/renewals";
-import { Suspension } from "../../runtime/suspension";
+import { Suspension } from "../../runtime/base/suspension";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { passes } from "../support/jobs";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockLostError } from "../../runtime/errors";
+import { LockLostError } from "../../runtime/base/errors";
 import type { Lock } from "../../runtime/lock/lock";
 import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockWaitTimeoutError } from "../../runtime/errors";
+import { LockWaitTimeoutError } from "../../runtime/base/errors";
 import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { lostOnTheWay } from "../support/tampered-store";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockUnreachableError } from "../../runtime/errors";
+import { LockUnreachableError } from "../../runtime/base/errors";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { connectionRefused, lostOnTheWay } from "../support/tampered-store";

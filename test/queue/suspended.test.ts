@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockLostError } from "../../runtime/errors";
+import { LockLostError } from "../../runtime/base/errors";
 import { Fleet } from "../support/fleet";
 import { idle, job, passes } from "../support/jobs";
 import { SuspendableClock } from "../support/suspendable-clock";

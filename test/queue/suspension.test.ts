@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockLostError } from "../../runtime/errors";
+import { LockLostError } from "../../runtime/base/errors";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { deferred } from "../support/deferred";
 import { Fleet, type FleetProcess } from "../support/fleet";

@@ -31,7 +31,7 @@ const HEAP_RATIO = Math.log2(MANY) / Math.log2(FEW);
 const COMPACTION_STEPS = 20;
 
 /** Some call draws the request IDs of the next few hundred calls, and which call that is depends on their number. */
-const DRAWS_MANY_IDS = "runtime/request-id.ts:";
+const DRAWS_MANY_IDS = "runtime/base/request-id.ts:";
 
 function mostStepsBesideMany(besideFew: number): number {
   return Math.max(besideFew * HEAP_RATIO, besideFew + COMPACTION_STEPS);

@@ -4,8 +4,8 @@ import { inspect } from "node:util";
 import test from "ava";
 import type { Redis } from "ioredis";
 import * as lockweave from "../support/whole-runtime";
-import { systemClock } from "../../runtime/clock";
-import { formatValue } from "../../runtime/format-value";
+import { systemClock } from "../../runtime/base/clock";
+import { formatValue } from "../../runtime/base/format-value";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
 // Wrong calls that plain JavaScript can make, because no compiler rejects them. Lockweave must reject each one before

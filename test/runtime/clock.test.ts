@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import test from "ava";
-import { systemClock } from "../../runtime/clock";
+import { systemClock } from "../../runtime/base/clock";
 import { NODE } from "../support/node";
 import { deferred } from "../support/deferred";
 

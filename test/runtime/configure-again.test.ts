@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import test from "ava";
 import { withLock } from "../../runtime/with-lock";
-import { configure, locker, needsStore, shutdown, type Configuration } from "../../runtime/configure";
-import { LockMisconfiguredError, LockOptionError } from "../../runtime/errors";
+import { configure, locker, needsStore, shutdown, type Configuration } from "../../runtime/config/configure";
+import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
 import { memoryStore } from "../../runtime/stores/memory";
 import type { Store } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";

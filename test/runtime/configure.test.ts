@@ -4,15 +4,15 @@ import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import test from "ava";
 import { obtain, withLock } from "../../runtime/with-lock";
-import { configure, shutdown, type Configuration } from "../../runtime/configure";
+import { configure, shutdown, type Configuration } from "../../runtime/config/configure";
 import {
   LockClosedError,
   LockLostError,
   LockMisconfiguredError,
   LockOptionError,
-} from "../../runtime/errors";
+} from "../../runtime/base/errors";
 import { memoryStore } from "../../runtime/stores/memory";
-import { open } from "../../runtime/woven";
+import { open } from "../../runtime/woven/woven";
 import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";

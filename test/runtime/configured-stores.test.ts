@@ -12,10 +12,18 @@ import {
   withLock,
   type Configuration,
 } from "../../runtime";
-import { needsStore } from "../../runtime/configure";
+import { needsStore } from "../../runtime/config/configure";
 import type { LockEvent } from "../../runtime/lock/events";
 import { testLocks } from "../../runtime/testing";
-import { acquire, currentLock, fail, open, release, retryCheck, runReentrant } from "../../runtime/woven";
+import {
+  acquire,
+  currentLock,
+  fail,
+  open,
+  release,
+  retryCheck,
+  runReentrant,
+} from "../../runtime/woven/woven";
 import { deferred } from "../support/deferred";
 import { job } from "../support/jobs";
 import { Masters } from "../support/masters";

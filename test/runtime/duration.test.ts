@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import test from "ava";
-import { milliseconds } from "../../runtime/duration";
-import { LockOptionError } from "../../runtime/errors";
+import { milliseconds } from "../../runtime/base/duration";
+import { LockOptionError } from "../../runtime/base/errors";
 
 for (const [text, ms] of [
   ["500ms", 500],

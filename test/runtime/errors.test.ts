@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import test from "ava";
-import { errorMessage } from "../../runtime/errors";
+import { errorMessage } from "../../runtime/base/errors";
 
 const refused = (address: string): Error =>
   Object.assign(new Error(`connect ECONNREFUSED ${address}`), { code: "ECONNREFUSED" });

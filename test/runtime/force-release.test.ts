@@ -14,7 +14,7 @@ import {
   withLock,
   type Store,
 } from "../../runtime";
-import { systemClock } from "../../runtime/clock";
+import { systemClock } from "../../runtime/base/clock";
 import { QuorumStore } from "../../runtime/stores/quorum/quorum";
 import { memoryMember } from "../stores/quorum/memory-member";
 import { but } from "../simulation/tampering";

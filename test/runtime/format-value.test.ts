@@ -2,12 +2,12 @@ import { inspect } from "node:util";
 import test from "ava";
 import { Redis } from "ioredis";
 import { withLock } from "../../runtime/with-lock";
-import { configure, type Configuration } from "../../runtime/configure";
-import { LockError } from "../../runtime/errors";
-import { lockKey, type KeyValue } from "../../runtime/key";
-import { redacted, formatValue } from "../../runtime/format-value";
+import { configure, type Configuration } from "../../runtime/config/configure";
+import { LockError } from "../../runtime/base/errors";
+import { lockKey, type KeyValue } from "../../runtime/base/key";
+import { redacted, formatValue } from "../../runtime/base/format-value";
 import { memoryStore } from "../../runtime/stores/memory";
-import { open, type Site } from "../../runtime/woven";
+import { open, type Site } from "../../runtime/woven/woven";
 
 class User {
   readonly id = 7;

@@ -1,7 +1,7 @@
 import test from "ava";
 import * as fc from "fast-check";
 import * as lockweave from "../support/whole-runtime";
-import { LockError } from "../../runtime/errors";
+import { LockError } from "../../runtime/base/errors";
 import { observeLocks } from "../../runtime/opentelemetry";
 import { testLocks } from "../../runtime/testing";
 

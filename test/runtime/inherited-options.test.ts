@@ -1,14 +1,14 @@
 import test from "ava";
-import { configure, shutdown } from "../../runtime/configure";
-import { LockOptionError } from "../../runtime/errors";
-import { forceRelease } from "../../runtime/force-release";
-import { inspect } from "../../runtime/inspect";
+import { configure, shutdown } from "../../runtime/config/configure";
+import { LockOptionError } from "../../runtime/base/errors";
+import { forceRelease } from "../../runtime/admin/force-release";
+import { inspect } from "../../runtime/admin/inspect";
 import { obtain, tryObtain, withLock } from "../../runtime/with-lock";
 import { observeLocks } from "../../runtime/opentelemetry";
 import { memoryStore } from "../../runtime/stores/memory";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { testLocks } from "../../runtime/testing";
-import { open } from "../../runtime/woven";
+import { open } from "../../runtime/woven/woven";
 
 // Lockweave rejects options that an object inherits, and names them.
 

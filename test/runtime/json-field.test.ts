@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 import test from "ava";
-import { LockKeyError } from "../../runtime/errors";
-import { jsonField } from "../../runtime/json-field";
-import { lockKey } from "../../runtime/key";
+import { LockKeyError } from "../../runtime/base/errors";
+import { jsonField } from "../../runtime/woven/json-field";
+import { lockKey } from "../../runtime/base/key";
 
 class Order {
   readonly #secret = "not serialized";

@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 import test from "ava";
 import * as fc from "fast-check";
-import { LockKeyError } from "../../runtime/errors";
-import { lockKey, lockKeys, wholeKey, type KeyValue } from "../../runtime/key";
+import { LockKeyError } from "../../runtime/base/errors";
+import { lockKey, lockKeys, wholeKey, type KeyValue } from "../../runtime/base/key";
 
 test("lockKey() makes the same key as the Java @RedisLock annotation", (t) => {
   t.is(lockKey("payOrder", "Test001"), "LOCK_payOrder_Test001");

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import test from "ava";
-import { safeLogger, type Logger } from "../../runtime/logger";
+import { safeLogger, type Logger } from "../../runtime/base/logger";
 import { Fleet } from "../support/fleet";
 import { NODE } from "../support/node";
 

@@ -12,7 +12,7 @@ import {
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-base";
 import { configure, lockKey, memoryStore, obtain, shutdown, tryObtain, withLock } from "../../runtime";
-import { systemClock, type Clock } from "../../runtime/clock";
+import { systemClock, type Clock } from "../../runtime/base/clock";
 import { observeLocks, type ObserveOptions } from "../../runtime/opentelemetry";
 import { deferred } from "../support/deferred";
 import { until } from "../support/until";

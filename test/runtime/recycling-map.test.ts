@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import test from "ava";
-import { RecyclingMap } from "../../runtime/recycling-map";
+import { RecyclingMap } from "../../runtime/base/recycling-map";
 
 interface Entry {
   readonly name: number;

@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/errors";
+import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/base/errors";
 import { memoryStore } from "../../runtime/stores/memory";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/beside";

@@ -1,6 +1,6 @@
 import test from "ava";
-import { createLocker } from "../../runtime/configure";
-import { requestIds } from "../../runtime/request-id";
+import { createLocker } from "../../runtime/config/configure";
+import { requestIds } from "../../runtime/base/request-id";
 import { memoryStore } from "../../runtime/stores/memory";
 
 const MANY = 2_000; // More than one batch of random bytes.

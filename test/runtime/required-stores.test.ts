@@ -1,5 +1,5 @@
 import test from "ava";
-import { noStore } from "../../runtime/required-stores";
+import { noStore } from "../../runtime/config/required-stores";
 
 const sites = (count: number): string[] => Array.from({ length: count }, (_, n) => `f${n + 1}`);
 

@@ -1,6 +1,6 @@
 import { runInNewContext } from "node:vm";
 import test from "ava";
-import { isSameConfiguration } from "../../runtime/same-configuration";
+import { isSameConfiguration } from "../../runtime/config/same-configuration";
 import { memoryStore } from "../../runtime/stores/memory";
 
 class Client {

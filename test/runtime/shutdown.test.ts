@@ -1,7 +1,7 @@
 import test from "ava";
 import { withLock } from "../../runtime/with-lock";
-import { configure, shutdown } from "../../runtime/configure";
-import { LockClosedError, LockLostError } from "../../runtime/errors";
+import { configure, shutdown } from "../../runtime/config/configure";
+import { LockClosedError, LockLostError } from "../../runtime/base/errors";
 import { memoryStore } from "../../runtime/stores/memory";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";

@@ -1,6 +1,6 @@
 import test from "ava";
-import { systemClock, type Clock } from "../../runtime/clock";
-import { Suspension } from "../../runtime/suspension";
+import { systemClock, type Clock } from "../../runtime/base/clock";
+import { Suspension } from "../../runtime/base/suspension";
 import { VirtualClock } from "../support/virtual-clock";
 
 /** A machine that can be suspended. Its monotonic clock then stops, as on Linux. */

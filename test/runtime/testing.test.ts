@@ -9,7 +9,7 @@ import {
 } from "../../runtime";
 import { memoryStore } from "../../runtime/stores/memory";
 import { testLocks, type TestLocksOptions } from "../../runtime/testing";
-import { acquire, fail, open, release, retryCheck } from "../../runtime/woven";
+import { acquire, fail, open, release, retryCheck } from "../../runtime/woven/woven";
 import { deferred } from "../support/deferred";
 
 /** Woven code as the transformer writes it, with a tag that waits for up to a minute. */

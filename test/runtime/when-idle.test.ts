@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import test from "ava";
-import { isIdle, onceIdle } from "../../runtime/when-idle";
+import { isIdle, onceIdle } from "../../runtime/config/when-idle";
 import { Fleet } from "../support/fleet";
 
 test("onceIdle() runs the callback once, outside of any context, when the last lock or waiter ends", async (t) => {

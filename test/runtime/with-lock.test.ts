@@ -1,11 +1,16 @@
 import { inspect } from "node:util";
 import test from "ava";
 import { obtain, tryObtain, withLock, type TryOptions } from "../../runtime/with-lock";
-import { configure } from "../../runtime/configure";
-import { LockKeyError, LockLostError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
-import { lockKey } from "../../runtime/key";
+import { configure } from "../../runtime/config/configure";
+import {
+  LockKeyError,
+  LockLostError,
+  LockOptionError,
+  LockWaitTimeoutError,
+} from "../../runtime/base/errors";
+import { lockKey } from "../../runtime/base/key";
 import type { LockOptions } from "../../runtime/lock/settings";
-import { currentLock, open, when } from "../../runtime/woven";
+import { currentLock, open, when } from "../../runtime/woven/woven";
 import { Fleet } from "../support/fleet";
 
 const fleet = new Fleet();

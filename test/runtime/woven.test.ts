@@ -1,9 +1,14 @@
 import test from "ava";
-import { configure } from "../../runtime/configure";
-import { LockKeyError, LockNotWovenError, LockOptionError, LockWaitTimeoutError } from "../../runtime/errors";
+import { configure } from "../../runtime/config/configure";
+import {
+  LockKeyError,
+  LockNotWovenError,
+  LockOptionError,
+  LockWaitTimeoutError,
+} from "../../runtime/base/errors";
 import type { Lock } from "../../runtime/lock/lock";
-import { wholeKey } from "../../runtime/key";
-import * as woven from "../../runtime/woven";
+import { wholeKey } from "../../runtime/base/key";
+import * as woven from "../../runtime/woven/woven";
 import { Fleet } from "../support/fleet";
 
 // Calls as the transformer writes them.

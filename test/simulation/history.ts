@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { UNLIMITED } from "../../runtime/limits";
+import { UNLIMITED } from "../../runtime/base/limits";
 import type {
   EnqueueRequest,
   RenewReply,

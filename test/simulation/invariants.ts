@@ -1,4 +1,4 @@
-import { LockClosedError, LockLostError, errorMessage } from "../../runtime/errors";
+import { LockClosedError, LockLostError, errorMessage } from "../../runtime/base/errors";
 import type { MultiLock } from "../../runtime/lock/multi-lock";
 import { JOIN_WINDOW_MS } from "../../runtime/queue/shared-lease";
 import { Beliefs } from "./beliefs";

@@ -12,7 +12,7 @@ import { LocalQueue } from "../../runtime/queue/local-queue";
 import { SharedLease } from "../../runtime/queue/shared-lease";
 import { HandOffTurn, type Ended } from "../../runtime/queue/hand-off-turn";
 import type { Waiter } from "../../runtime/queue/waiter";
-import * as rootContext from "../../runtime/root-context";
+import * as rootContext from "../../runtime/base/root-context";
 import {
   FENCING_STRIDE,
   type Store,

@@ -1,5 +1,5 @@
 import { AsyncResource } from "node:async_hooks";
-import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
+import type { CancelTimer, Clock, Timer } from "../../runtime/base/clock";
 import { PlainTimer } from "../support/plain-timer";
 import type { WorldTime } from "./server";
 

@@ -1,5 +1,5 @@
-import { createLocker } from "../../runtime/configure";
-import type { Clock } from "../../runtime/clock";
+import { createLocker } from "../../runtime/config/configure";
+import type { Clock } from "../../runtime/base/clock";
 import { Lock } from "../../runtime/lock/lock";
 import { MultiLock } from "../../runtime/lock/multi-lock";
 import type { Locker } from "../../runtime/lock/locker";

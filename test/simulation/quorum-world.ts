@@ -1,4 +1,4 @@
-import type { Clock } from "../../runtime/clock";
+import type { Clock } from "../../runtime/base/clock";
 import type { Lock } from "../../runtime/lock/lock";
 import type { Store, StoreListener } from "../../runtime/stores/port";
 import type { Member } from "../../runtime/stores/quorum/master";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../runtime/clock";
+import type { Clock } from "../../runtime/base/clock";
 import { memoryStore } from "../../runtime/stores/memory";
 import type {
   ReleaseReply,

@@ -1,12 +1,12 @@
-import type { Duration } from "../../runtime/duration";
-import { UNLIMITED } from "../../runtime/limits";
+import type { Duration } from "../../runtime/base/duration";
+import { UNLIMITED } from "../../runtime/base/limits";
 import type { Lock } from "../../runtime/lock/lock";
 import type { MultiLock } from "../../runtime/lock/multi-lock";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { SeededRandom } from "../support/seeded-random";
 import { allPromiseJobs, VirtualClock } from "../support/virtual-clock";
-import { LockWaitTimeoutError, errorMessage } from "../../runtime/errors";
+import { LockWaitTimeoutError, errorMessage } from "../../runtime/base/errors";
 import type { Caller } from "./caller";
 import { belongsTo, fromOutside, inContextOf, type Call } from "./contexts";
 import { Invariants } from "./invariants";

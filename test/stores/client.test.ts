@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import test from "ava";
-import { LockOptionError } from "../../runtime/errors";
+import { LockOptionError } from "../../runtime/base/errors";
 import { assertClient, type RedisClient } from "../../runtime/stores/redis/client";
 import { Database } from "../../runtime/stores/redis/database";
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { LockMisconfiguredError, errorMessage } from "../../runtime/errors";
+import { LockMisconfiguredError, errorMessage } from "../../runtime/base/errors";
 import { hearing, storeContract } from "../../runtime/stores/contract";
 import {
   release,

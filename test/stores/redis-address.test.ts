@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import test, { type ExecutionContext } from "ava";
-import { LockOptionError } from "../../runtime/errors";
+import { LockOptionError } from "../../runtime/base/errors";
 import { newId, newKey, acquire } from "../../runtime/stores/contract/subject";
 import { connectionTo, type RedisAddress } from "../../runtime/stores/redis/address";
 import { redisStoreAt } from "../../runtime/stores/redis/redis";

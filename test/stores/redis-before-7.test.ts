@@ -1,5 +1,5 @@
 import test from "ava";
-import { LockMisconfiguredError } from "../../runtime/errors";
+import { LockMisconfiguredError } from "../../runtime/base/errors";
 import {
   release,
   newId,

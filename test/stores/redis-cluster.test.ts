@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Cluster } from "ioredis";
-import { LockMisconfiguredError } from "../../runtime/errors";
+import { LockMisconfiguredError } from "../../runtime/base/errors";
 import { storeContract } from "../../runtime/stores/contract";
 import {
   release,

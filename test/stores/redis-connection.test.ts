@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from "node:tls";
 import { inspect } from "node:util";
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
-import { LockMisconfiguredError, LockOptionError } from "../../runtime/errors";
+import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
 import { hearing } from "../../runtime/stores/contract";
 import {
   release,

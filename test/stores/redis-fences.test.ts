@@ -1,8 +1,8 @@
 import test from "ava";
 import * as fc from "fast-check";
 import { withLock } from "../../runtime/with-lock";
-import { configure, shutdown } from "../../runtime/configure";
-import { LockMisconfiguredError } from "../../runtime/errors";
+import { configure, shutdown } from "../../runtime/config/configure";
+import { LockMisconfiguredError } from "../../runtime/base/errors";
 import { hearing } from "../../runtime/stores/contract";
 import {
   release,

@@ -2,7 +2,7 @@ import test from "ava";
 import * as fc from "fast-check";
 import type { Redis } from "ioredis";
 import { isInSlot, nameBeside } from "../../runtime/stores/redis/keys";
-import { RESERVED_NAMESPACE } from "../../runtime/limits";
+import { RESERVED_NAMESPACE } from "../../runtime/base/limits";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
 
 // Names consist of few characters, so that braces occur in every combination.

@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
 import { LockOptionError } from "../../runtime";
-import type { Duration } from "../../runtime/duration";
+import type { Duration } from "../../runtime/base/duration";
 import { newId, newKey, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
 import { memoryStore } from "../../runtime/stores/memory";
 import type { Store } from "../../runtime/stores/port";

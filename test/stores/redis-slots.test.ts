@@ -16,7 +16,7 @@ import {
   token,
   TIMEOUT_MS,
 } from "../../runtime/stores/contract/subject";
-import { UNLIMITED } from "../../runtime/limits";
+import { UNLIMITED } from "../../runtime/base/limits";
 import { MOST_AT_ONCE, type Store, type AcquireRequest } from "../../runtime/stores/port";
 import { keyIn, slotOf } from "../../runtime/stores/redis/cluster/slots";
 import { redisStore } from "../../runtime/stores/redis/redis";

@@ -1,6 +1,6 @@
 import test from "ava";
-import { systemClock } from "../../runtime/clock";
-import { LockMisconfiguredError, LockOptionError } from "../../runtime/errors";
+import { systemClock } from "../../runtime/base/clock";
+import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
 import { hearing } from "../../runtime/stores/contract";
 import {
   release,

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from "ava";
-import { createLocker, type Configuration } from "../../runtime/configure";
+import { createLocker, type Configuration } from "../../runtime/config/configure";
 import { Lock } from "../../runtime/lock/lock";
 import { MultiLock } from "../../runtime/lock/multi-lock";
 import type { Locker } from "../../runtime/lock/locker";

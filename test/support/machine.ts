@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
+import type { CancelTimer, Clock, Timer } from "../../runtime/base/clock";
 import { PlainTimer } from "./plain-timer";
 import type { VirtualClock } from "./virtual-clock";
 

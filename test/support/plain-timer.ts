@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
+import type { CancelTimer, Clock, Timer } from "../../runtime/base/clock";
 
 /** A timer on a clock that counts pending timers. A cleared timer is not pending. */
 export class PlainTimer implements Timer {

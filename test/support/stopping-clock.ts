@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
+import type { CancelTimer, Clock, Timer } from "../../runtime/base/clock";
 
 /** The clock of a process that can be stopped right before any read, as with SIGSTOP. */
 export class StoppingClock implements Clock {

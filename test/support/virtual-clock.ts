@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { CancelTimer, Clock, Timer } from "../../runtime/clock";
+import type { CancelTimer, Clock, Timer } from "../../runtime/base/clock";
 import { PlainTimer } from "./plain-timer";
 import { TimerQueue } from "./timer-queue";
 

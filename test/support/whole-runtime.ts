@@ -1,3 +1,3 @@
 // All names that the package exports at run time.
 export * from "../../runtime";
-export * from "../../runtime/woven-entry";
+export * from "../../runtime/woven/entry";

@@ -183,7 +183,7 @@ function callSites(): readonly NodeJS.CallSite[] {
 
 /** Code that ran more often with many items than with few, and how often it ran. */
 export interface Growth {
-  /** `runtime/fifo.ts:69 keys`, or with the name of a built-in function that is called there. */
+  /** `runtime/base/fifo.ts:69 keys`, or with the name of a built-in function that is called there. */
   readonly where: string;
   readonly few: number;
   readonly many: number;

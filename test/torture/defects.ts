@@ -1,4 +1,4 @@
-import { LockLostError } from "../../runtime/errors";
+import { LockLostError } from "../../runtime/base/errors";
 import { Lock } from "../../runtime/lock/lock";
 import * as reentrancy from "../../runtime/lock/reentrancy";
 import type { Store } from "../../runtime/stores/port";

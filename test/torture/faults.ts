@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { monotonicMs } from "../support/monotonic";
 import type { SeededRandom } from "../support/seeded-random";
-import { forceRelease } from "../../runtime/force-release";
+import { forceRelease } from "../../runtime/admin/force-release";
 import type { Keys } from "./plan";
 import type { Member, Place } from "./round";
 

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { RESERVED_NAMESPACE } from "../../runtime/limits";
+import { RESERVED_NAMESPACE } from "../../runtime/base/limits";
 import { LONGEST_LOCK_MS } from "./plan";
 
 const HOUR_MS = 3_600_000;

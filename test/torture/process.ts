@@ -2,7 +2,7 @@ import { openSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
-import { systemClock, type Clock } from "../../runtime/clock";
+import { systemClock, type Clock } from "../../runtime/base/clock";
 import type { Lock } from "../../runtime/lock/lock";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";

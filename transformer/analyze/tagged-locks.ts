@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import { LOCK_ATTRIBUTES } from "../../runtime/attributes/table";
-import { MS_PER_UNIT, type DurationUnit } from "../../runtime/limits";
+import { MS_PER_UNIT, type DurationUnit } from "../../runtime/base/limits";
 import type { Plan } from "../read/plan";
 import { siteOptions } from "../read/site-options";
 import type { LockableFunction } from "../read/syntax";

@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline/promises";
-import { redacted } from "../../runtime/format-value";
+import { redacted } from "../../runtime/base/format-value";
 import { inJson, onItsLines, onOneLine } from "./escape";
 import { palette, type Style } from "./palette";
 

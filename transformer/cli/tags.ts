@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { lockKey } from "../../runtime/key";
-import { DEFAULT_STORE } from "../../runtime/limits";
+import { lockKey } from "../../runtime/base/key";
+import { DEFAULT_STORE } from "../../runtime/base/limits";
 import type { KeyPart } from "../read/key";
 import { mayConfigure } from "../read/lockweave-calls";
 import { siteOptions } from "../read/site-options";

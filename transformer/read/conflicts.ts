@@ -1,6 +1,6 @@
 import { formatAttribute, refusedAmong } from "../../runtime/attributes/conflicts";
 import { ATTRIBUTES, type AttributeName } from "../../runtime/attributes/tag-attributes";
-import { MS_PER_UNIT, type DurationUnit } from "../../runtime/limits";
+import { MS_PER_UNIT, type DurationUnit } from "../../runtime/base/limits";
 import { problem } from "../text/problems";
 import { literalOf, OPTION_READERS, type Value } from "./options";
 import { spanOf, type Reading } from "./reading";

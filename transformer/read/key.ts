@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import { ATTRIBUTES } from "../../runtime/attributes/tag-attributes";
-import { RESERVED_NAMESPACE } from "../../runtime/limits";
+import { RESERVED_NAMESPACE } from "../../runtime/base/limits";
 import { didYouMean } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem } from "../text/problems";

@@ -1,7 +1,7 @@
 import type { Choice, Count, NamesOf, OptionRow, Time } from "../../runtime/attributes/table";
 import { OPTIONS } from "../../runtime/attributes/tag-attributes";
-import { LONGEST_DURATION_HOURS, MS_PER_UNIT, type DurationUnit } from "../../runtime/limits";
-import { inheritedAmong, notOwn } from "../../runtime/options";
+import { LONGEST_DURATION_HOURS, MS_PER_UNIT, type DurationUnit } from "../../runtime/base/limits";
+import { inheritedAmong, notOwn } from "../../runtime/base/options";
 import { didYouMean, nearestOrAll } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
 import { problem, type Problem, type ProblemName } from "../text/problems";

@@ -1,4 +1,4 @@
-import { DEFAULT_STORE } from "../../runtime/limits";
+import { DEFAULT_STORE } from "../../runtime/base/limits";
 import type { Plan } from "../read/plan";
 import type { Piece } from "../text/edits";
 import { stringLiteral } from "../text/string-literal";

@@ -1,7 +1,7 @@
-import type { Clock } from "../../clock";
-import { LockMisconfiguredError } from "../../errors";
-import { RecyclingMap } from "../../recycling-map";
-import { Suspension } from "../../suspension";
+import type { Clock } from "../../base/clock";
+import { LockMisconfiguredError } from "../../base/errors";
+import { RecyclingMap } from "../../base/recycling-map";
+import { Suspension } from "../../base/suspension";
 import type { AcquireRequest } from "../port";
 import { Hold } from "./hold";
 import type { Votes } from "./tally";

@@ -1,5 +1,5 @@
-import type { Clock } from "../../clock";
-import { LockMisconfiguredError } from "../../errors";
+import type { Clock } from "../../base/clock";
+import { LockMisconfiguredError } from "../../base/errors";
 import { closedNoLonger } from "../later-drop";
 import type { ReleaseReply, ReleaseRequest, Store, AcquireReply, AcquireRequest } from "../port";
 import { RequestBatch } from "./request-batch";

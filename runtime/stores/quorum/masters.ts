@@ -1,4 +1,4 @@
-import { afterIo, type Clock } from "../../clock";
+import { afterIo, type Clock } from "../../base/clock";
 import type { Master, Member } from "./master";
 import { inOrder } from "./order";
 import { Tally, type Votes } from "./tally";

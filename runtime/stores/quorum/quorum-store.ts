@@ -1,8 +1,8 @@
-import { systemClock } from "../../clock";
-import { milliseconds, type Duration } from "../../duration";
-import { LockOptionError } from "../../errors";
-import { isOptions, readFrom, readOptions } from "../../options";
-import { formatValue } from "../../format-value";
+import { systemClock } from "../../base/clock";
+import { milliseconds, type Duration } from "../../base/duration";
+import { LockOptionError } from "../../base/errors";
+import { isOptions, readFrom, readOptions } from "../../base/options";
+import { formatValue } from "../../base/format-value";
 import { openQuorum, type OpenStore } from "../late-store";
 import type { Store } from "../port";
 import type { RedisAddress } from "../redis/address";

@@ -1,8 +1,8 @@
 // Several independent masters as one store. A lock is held while a majority of them has its requestId, and in no other case. docs/architecture.md
 // describes what each method does, and why two callers never hold one lock.
 
-import { inRootContext, type Clock } from "../../clock";
-import { rooted } from "../../root-context";
+import { inRootContext, type Clock } from "../../base/clock";
+import { rooted } from "../../base/root-context";
 import type {
   AnnounceRequest,
   ReleaseReply,

@@ -1,6 +1,6 @@
-import { systemClock } from "../../clock";
-import { LockOptionError } from "../../errors";
-import { formatValue } from "../../format-value";
+import { systemClock } from "../../base/clock";
+import { LockOptionError } from "../../base/errors";
+import { formatValue } from "../../base/format-value";
 import { connectionTo, isAddress, type RedisAddress } from "../redis/address";
 import { assertClient, isCluster, type RedisClient } from "../redis/client";
 import type { RedisClass } from "../redis/redis-class";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock";
+import type { Clock } from "../../base/clock";
 import type { Renewed, RenewReply, RenewRequest } from "../port";
 import { revokedFrom } from "../value";
 import type { Election } from "./election";

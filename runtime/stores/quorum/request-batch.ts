@@ -1,4 +1,4 @@
-import { runInPromiseJob } from "../../root-context";
+import { runInPromiseJob } from "../../base/root-context";
 import { MOST_AT_ONCE } from "../port";
 
 type Send<Request, Reply> = (request: Request, timeoutMs: number) => Promise<Reply>;

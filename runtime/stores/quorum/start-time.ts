@@ -1,6 +1,6 @@
-import type { Clock } from "../../clock";
-import { LockMisconfiguredError, errorMessage } from "../../errors";
-import { listenInRoot } from "../../root-context";
+import type { Clock } from "../../base/clock";
+import { LockMisconfiguredError, errorMessage } from "../../base/errors";
+import { listenInRoot } from "../../base/root-context";
 import type { RedisClient } from "../redis/client";
 import { translateError } from "../redis/errors";
 

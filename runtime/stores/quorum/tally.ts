@@ -1,4 +1,4 @@
-import { LockMisconfiguredError, errorMessage } from "../../errors";
+import { LockMisconfiguredError, errorMessage } from "../../base/errors";
 import type { Master } from "./master";
 
 /** The number of masters, and the number that must agree. */

@@ -1,6 +1,6 @@
-import { LockOptionError } from "../../errors";
-import { isOptions, readOptions } from "../../options";
-import { formatValue } from "../../format-value";
+import { LockOptionError } from "../../base/errors";
+import { isOptions, readOptions } from "../../base/options";
+import { formatValue } from "../../base/format-value";
 
 /**
  * The address of a Redis: a `redis://` URL, `rediss://` for TLS, `unix:///path/to/redis.sock?db=0` for a socket, or

@@ -1,5 +1,5 @@
-import { systemClock } from "../../clock";
-import { LockMisconfiguredError } from "../../errors";
+import { systemClock } from "../../base/clock";
+import { LockMisconfiguredError } from "../../base/errors";
 import { errorOf, isDenied, isUnknownCommand, translateError } from "./errors";
 import { faultOfProtocol } from "./protocol-fault";
 import { eachAlone } from "./many";

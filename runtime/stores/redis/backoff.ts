@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock } from "../../clock";
+import type { CancelTimer, Clock } from "../../base/clock";
 
 const FIRST_MS = 50;
 const LONGEST_MS = 3_000;

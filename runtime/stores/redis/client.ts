@@ -1,5 +1,5 @@
-import { LockOptionError } from "../../errors";
-import { formatValue } from "../../format-value";
+import { LockOptionError } from "../../base/errors";
+import { formatValue } from "../../base/format-value";
 
 /** The part of a client that the store needs: a `Redis` (one node or Sentinel) or a `Cluster` of ioredis 5 or 6. */
 export interface RedisClient {

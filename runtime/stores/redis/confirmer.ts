@@ -1,5 +1,5 @@
-import type { Clock } from "../../clock";
-import { listenInRoot, runInNextTick } from "../../root-context";
+import type { Clock } from "../../base/clock";
+import { listenInRoot, runInNextTick } from "../../base/root-context";
 import { MOST_AT_ONCE, type RenewReply, type RenewRequest } from "../port";
 import type { Duplicable, OwnConnection } from "./client";
 import { Database } from "./database";

@@ -1,5 +1,5 @@
-import { systemClock, type Clock } from "../../clock";
-import { LockMisconfiguredError } from "../../errors";
+import { systemClock, type Clock } from "../../base/clock";
+import { LockMisconfiguredError } from "../../base/errors";
 import type {
   AnnounceRequest,
   ReleaseReply,

@@ -1,4 +1,4 @@
-import { listenInRoot } from "../../root-context";
+import { listenInRoot } from "../../base/root-context";
 import type { RedisClient } from "./client";
 import { translateError } from "./errors";
 

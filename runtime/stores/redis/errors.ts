@@ -1,4 +1,4 @@
-import { LockMisconfiguredError } from "../../errors";
+import { LockMisconfiguredError } from "../../base/errors";
 import { STATES_BY_REPLY, STATES_BY_TEXT, type State } from "./states";
 
 /** Whether the server is too old for `SET ... NX GET`. */

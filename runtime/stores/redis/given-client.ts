@@ -1,5 +1,5 @@
-import { systemClock } from "../../clock";
-import { listenInRoot } from "../../root-context";
+import { systemClock } from "../../base/clock";
+import { listenInRoot } from "../../base/root-context";
 import type { Duplicable, RedisClient } from "./client";
 import { faultOfClient } from "./client-state";
 import { Database } from "./database";

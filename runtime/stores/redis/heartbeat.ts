@@ -1,4 +1,4 @@
-import { afterIo, type Clock, type Timer } from "../../clock";
+import { afterIo, type Clock, type Timer } from "../../base/clock";
 
 /** The time between two pings of a connection, while somebody needs it. */
 const PING_INTERVAL_MS = 10_000;

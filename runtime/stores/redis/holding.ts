@@ -1,6 +1,6 @@
 // Command names are in lower case, as ioredis has them, so it need not convert them.
 
-import { systemClock } from "../../clock";
+import { systemClock } from "../../base/clock";
 import type {
   ReleaseReply,
   ReleaseRequest,

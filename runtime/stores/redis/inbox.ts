@@ -1,6 +1,6 @@
-import { systemClock } from "../../clock";
-import { inRoot, listenInRoot } from "../../root-context";
-import { loadUuid } from "../../uuid";
+import { systemClock } from "../../base/clock";
+import { inRoot, listenInRoot } from "../../base/root-context";
+import { loadUuid } from "../../base/uuid";
 import { Backoff } from "./backoff";
 import { isCluster, type RedisClient, type RedisNode, type RedisSubscriber } from "./client";
 import { isDenied } from "./errors";

@@ -1,6 +1,6 @@
-import { LockOptionError } from "../../errors";
-import { RESERVED_NAMESPACE } from "../../limits";
-import { formatValue } from "../../format-value";
+import { LockOptionError } from "../../base/errors";
+import { RESERVED_NAMESPACE } from "../../base/limits";
+import { formatValue } from "../../base/format-value";
 
 /** The beginning of all names of this protocol version. Other versions use other names, so none uses the queues of another. */
 const PROTOCOL = `${RESERVED_NAMESPACE}2:`;

@@ -1,6 +1,6 @@
-import { afterIo, systemClock } from "../../clock";
-import { LockMisconfiguredError } from "../../errors";
-import { listenInRoot } from "../../root-context";
+import { afterIo, systemClock } from "../../base/clock";
+import { LockMisconfiguredError } from "../../base/errors";
+import { listenInRoot } from "../../base/root-context";
 import { unreadable, type Connection } from "./address";
 import { Backoff, backoffMs } from "./backoff";
 import type { RedisClient } from "./client";

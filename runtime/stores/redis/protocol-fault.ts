@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { rooted } from "../../root-context";
+import { rooted } from "../../base/root-context";
 import { errorOf, translateError } from "./errors";
 import { CLIENT_STATES } from "./states";
 

@@ -1,4 +1,4 @@
-import { LockMisconfiguredError, errorMessage } from "../../errors";
+import { LockMisconfiguredError, errorMessage } from "../../base/errors";
 
 /**
  * The class `Redis` of ioredis. It has no exact type here: TypeScript reads this file in every application, and not all of them have

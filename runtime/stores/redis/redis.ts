@@ -1,8 +1,8 @@
 // Locks in Redis. The value of a key is the requestId of its holder, or a reservation for the next waiter (see value.ts). Its time to live
 // is the lock time. The header of each script describes its command.
 
-import { errorMessage } from "../../errors";
-import { readFrom } from "../../options";
+import { errorMessage } from "../../base/errors";
+import { readFrom } from "../../base/options";
 import { openRedis } from "../late-store";
 import type {
   AnnounceRequest,

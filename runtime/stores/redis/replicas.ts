@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock";
+import type { Clock } from "../../base/clock";
 import type { RenewReply, RenewRequest } from "../port";
 import type { Duplicable, RedisClient } from "./client";
 import type { Cluster } from "./cluster/by-slot";

@@ -1,4 +1,4 @@
-import { formatValue } from "../../format-value";
+import { formatValue } from "../../base/format-value";
 import type { ReleaseReply, NotAcquired, RenewReply, Acquired } from "../port";
 import { isWrongType, translateError } from "./errors";
 

@@ -1,4 +1,4 @@
-import { systemClock } from "../../clock";
+import { systemClock } from "../../base/clock";
 import { PartedKeysError, type Routes } from "./cluster/routes";
 import { isDenied, isUnknownScript, translateError } from "./errors";
 import type { Script } from "./scripts/script";

@@ -1,5 +1,5 @@
-import { afterIo, type Clock } from "../../clock";
-import { listenInRoot } from "../../root-context";
+import { afterIo, type Clock } from "../../base/clock";
+import { listenInRoot } from "../../base/root-context";
 import type { Duplicable, OwnConnection } from "./client";
 
 /** Options of a connection for one question, which ends with it. */

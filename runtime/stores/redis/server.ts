@@ -1,4 +1,4 @@
-import { listenInRoot, runInPromiseJob } from "../../root-context";
+import { listenInRoot, runInPromiseJob } from "../../base/root-context";
 import type { StoreListener } from "../port";
 import type { Cluster } from "./cluster/by-slot";
 import { Routes } from "./cluster/routes";

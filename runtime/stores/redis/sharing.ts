@@ -1,5 +1,5 @@
-import { LockMisconfiguredError } from "../../errors";
-import { UNLIMITED } from "../../limits";
+import { LockMisconfiguredError } from "../../base/errors";
+import { UNLIMITED } from "../../base/limits";
 import type {
   ReleaseReply,
   ReleaseRequest,

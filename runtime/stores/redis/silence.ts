@@ -1,4 +1,4 @@
-import { afterIo, type Clock, type Timer } from "../../clock";
+import { afterIo, type Clock, type Timer } from "../../base/clock";
 
 /** A connection counts as silent if no byte arrives for this long while commands have no reply. */
 const SILENT_MS = 3_000;

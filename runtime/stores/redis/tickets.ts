@@ -1,4 +1,4 @@
-import { RecyclingMap } from "../../recycling-map";
+import { RecyclingMap } from "../../base/recycling-map";
 
 interface Inbox {
   readonly inbox: string;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { configure, quorumStore, shutdown, withLock } from "../../../runtime";
-import type { HeldLock } from "../../../runtime/held-lock";
+import type { HeldLock } from "../../../runtime/lock/held-lock";
 import { monotonicMs } from "../../support/monotonic";
 import { report } from "./report";
 

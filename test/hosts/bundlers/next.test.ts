@@ -12,7 +12,7 @@ import {
   type Example,
 } from "../examples";
 import { lockweave } from "../../cli/command";
-import { refusalIn } from "../../../runtime/unsupported";
+import { refusalIn } from "../../../runtime/base/unsupported";
 import { startRedis } from "../../support/redis-server";
 import { Project, type Files, type Finished } from "../project";
 import { installLockweave } from "./bundlers";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { UNSUPPORTED, type Unsupported } from "../../../runtime/unsupported";
+import { UNSUPPORTED, type Unsupported } from "../../../runtime/base/unsupported";
 import { isMatrix, outsideMatrix } from "../../support/suites";
 import type { Files, Finished } from "../project";
 import { bundle, bundlerNamed, projectOf, TESTED } from "./bundlers";

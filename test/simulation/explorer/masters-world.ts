@@ -1,4 +1,4 @@
-import { errorMessage } from "../../../runtime/errors";
+import { errorMessage } from "../../../runtime/base/errors";
 import type { Lock } from "../../../runtime/lock/lock";
 import type { Member } from "../../../runtime/stores/quorum/master";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";

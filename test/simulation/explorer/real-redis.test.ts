@@ -1,6 +1,6 @@
 import test from "ava";
 import type { Redis } from "ioredis";
-import { UNLIMITED } from "../../../runtime/limits";
+import { UNLIMITED } from "../../../runtime/base/limits";
 import { CLAIM_TIME_MS, type Store } from "../../../runtime/stores/port";
 import { isClosed, isReserved } from "../../../runtime/stores/value";
 import { startRedis, type RedisServer } from "../../support/redis-server";

@@ -1,5 +1,5 @@
 import { AsyncResource } from "node:async_hooks";
-import type { CancelTimer } from "../../../runtime/clock";
+import type { CancelTimer } from "../../../runtime/base/clock";
 import { Stops } from "../../support/stopping-clock";
 
 /** The owner of an event: a process, by its number, the server, or the world around them. */

@@ -1,6 +1,6 @@
 import type { Lock } from "../../../runtime/lock/lock";
 import type { LockOptions } from "../../../runtime/lock/settings";
-import { errorMessage } from "../../../runtime/errors";
+import { errorMessage } from "../../../runtime/base/errors";
 import type { Caller } from "../caller";
 import { inContextOf } from "../contexts";
 import { Invariants } from "../invariants";

@@ -3,7 +3,7 @@ import test from "ava";
 import { LockMisconfiguredError, LockOptionError, quorumStore } from "../../../runtime";
 import { hearing, storeContract } from "../../../runtime/stores/contract";
 import { newId, newKey, acquire, TAKEN } from "../../../runtime/stores/contract/subject";
-import { systemClock } from "../../../runtime/clock";
+import { systemClock } from "../../../runtime/base/clock";
 import type { RedisClient } from "../../../runtime/stores/redis/client";
 import type { Store } from "../../../runtime/stores/port";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";

@@ -385,7 +385,7 @@ function typeErrors(compiled: readonly Fixture[], textOf: (fixture: Fixture) => 
     skipLibCheck: true,
     paths: {
       lockweave: [path.join(REPOSITORY, "runtime/index.ts")],
-      "lockweave/runtime": [path.join(REPOSITORY, "runtime/woven-entry.ts")],
+      "lockweave/runtime": [path.join(REPOSITORY, "runtime/woven/entry.ts")],
     },
   };
   const host = ts.createCompilerHost(options);

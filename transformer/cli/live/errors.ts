@@ -1,5 +1,5 @@
-import { LockError } from "../../../runtime/errors";
-import { redacted } from "../../../runtime/format-value";
+import { LockError } from "../../../runtime/base/errors";
+import { redacted } from "../../../runtime/base/format-value";
 import { connectionTo } from "../../../runtime/stores/redis/address";
 import { UsageError } from "../../verify/usage-error";
 

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
-import type { Unsupported } from "../../../runtime/unsupported";
+import type { Unsupported } from "../../../runtime/base/unsupported";
 import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";

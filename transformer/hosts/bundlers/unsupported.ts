@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { UNSUPPORTED, type Unsupported } from "../../../runtime/unsupported";
+import { UNSUPPORTED, type Unsupported } from "../../../runtime/base/unsupported";
 import { parser } from "../../parser/parser";
 import { tagsOfSource } from "../../read/declared-tags";
 import { problem } from "../../text/problems";

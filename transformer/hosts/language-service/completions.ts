@@ -1,7 +1,7 @@
 import type * as TS from "typescript";
 import { ABOUT_ATTRIBUTES } from "../../../runtime/attributes/documentation";
 import { ATTRIBUTE_NAMES, ATTRIBUTES, isAttribute } from "../../../runtime/attributes/tag-attributes";
-import { MS_PER_UNIT } from "../../../runtime/limits";
+import { MS_PER_UNIT } from "../../../runtime/base/limits";
 import { TAG_NAME } from "../../read/spelling";
 import type { AnyFunction } from "../../read/syntax";
 import type { Tag } from "../../read/tag";

@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { inheritedAmong, notOwn } from "../../../runtime/options";
+import { inheritedAmong, notOwn } from "../../../runtime/base/options";
 import type { Parser } from "../../parser/parser";
 import { didYouMean } from "../../text/did-you-mean";
 import { lineStarts } from "../../text/line-starts";

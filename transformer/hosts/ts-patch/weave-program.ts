@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { inheritedAmong, notOwn } from "../../../runtime/options";
+import { inheritedAmong, notOwn } from "../../../runtime/base/options";
 import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
 import { OPTION_READERS, readDefaults } from "../../read/options";

@@ -1,4 +1,4 @@
-import { systemClock } from "../../../clock";
+import { systemClock } from "../../../base/clock";
 import { MOST_AT_ONCE } from "../../port";
 import { isBeforeRedis7, isDenied, isUnknownScript, translateError } from "../errors";
 import type { Command } from "../many";

@@ -1,4 +1,4 @@
-import { runInPromiseJob } from "../../../root-context";
+import { runInPromiseJob } from "../../../base/root-context";
 import type { RedisClient } from "../client";
 import { faultOfClient } from "../client-state";
 import type { Command } from "../many";

@@ -1,6 +1,6 @@
-import { systemClock, type Clock } from "../../../clock";
-import { inRoot, listenInRoot } from "../../../root-context";
-import { loadUuid } from "../../../uuid";
+import { systemClock, type Clock } from "../../../base/clock";
+import { inRoot, listenInRoot } from "../../../base/root-context";
+import { loadUuid } from "../../../base/uuid";
 import { Backoff } from "../backoff";
 import type { RedisClient, RedisNode, RedisSubscriber } from "../client";
 import { isDenied, isMoved, isUnaskedReply, isUnknownCommand } from "../errors";

@@ -1,5 +1,5 @@
-import { systemClock, type CancelTimer } from "../../../clock";
-import { listenInRoot } from "../../../root-context";
+import { systemClock, type CancelTimer } from "../../../base/clock";
+import { listenInRoot } from "../../../base/root-context";
 import type { NatMap, NatMapper, RedisClient } from "../client";
 import { slotOf } from "./slots";
 

@@ -1,4 +1,4 @@
-import { loadCrypto } from "../../../node-crypto";
+import { loadCrypto } from "../../../base/node-crypto";
 
 // The scripts are TypeScript modules that contain the Lua text, and not `.lua` files, because bundlers do not include files that are read
 // at run time.

@@ -1,14 +1,14 @@
-import { locker } from "./configure";
-import { LockOptionError } from "./errors";
-import { askStore, holdersOf, inspectKey, type InspectedHolder } from "./holders";
-import { checkedKey } from "./key";
-import { keyInStore } from "./lock/events";
-import type { Locker } from "./lock/locker";
-import { releaseReply, revokeReply } from "./stores/replies";
-import { isLockweaveHold } from "./stores/value";
-import { FREED, REVOKED } from "./queue/loss";
-import { isOptions, readFrom, readOptions } from "./options";
-import { formatValue } from "./format-value";
+import { locker } from "../config/configure";
+import { LockOptionError } from "../base/errors";
+import { askStore, holdersOf, inspectKey, type InspectedHolder } from "../diagnostics/holders";
+import { checkedKey } from "../base/key";
+import { keyInStore } from "../lock/events";
+import type { Locker } from "../lock/locker";
+import { releaseReply, revokeReply } from "../stores/replies";
+import { isLockweaveHold } from "../stores/value";
+import { FREED, REVOKED } from "../queue/loss";
+import { isOptions, readFrom, readOptions } from "../base/options";
+import { formatValue } from "../base/format-value";
 
 /** The options of `forceRelease()`. */
 export interface ForceOptions {

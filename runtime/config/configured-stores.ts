@@ -1,12 +1,12 @@
-import { LockOptionError } from "./errors";
-import { DEFAULT_STORE, STORE_NAME } from "./limits";
-import { isOptions, readFrom } from "./options";
-import { formatValue } from "./format-value";
-import type { Store } from "./stores/port";
-import { quorumStore } from "./stores/quorum/quorum-store";
-import { isAddress, type RedisAddress } from "./stores/redis/address";
-import type { RedisClient } from "./stores/redis/client";
-import { redisStore, redisStoreAt } from "./stores/redis/redis";
+import { LockOptionError } from "../base/errors";
+import { DEFAULT_STORE, STORE_NAME } from "../base/limits";
+import { isOptions, readFrom } from "../base/options";
+import { formatValue } from "../base/format-value";
+import type { Store } from "../stores/port";
+import { quorumStore } from "../stores/quorum/quorum-store";
+import { isAddress, type RedisAddress } from "../stores/redis/address";
+import type { RedisClient } from "../stores/redis/client";
+import { redisStore, redisStoreAt } from "../stores/redis/redis";
 
 /**
  * An ioredis client, which you close yourself, or an address, for which Lockweave opens and closes a connection. An array of three or more

@@ -13,9 +13,9 @@ export {
   refuse,
   type Site,
 } from "./woven";
-export { needsStore } from "./configure";
+export { needsStore } from "../config/configure";
 export { jsonField } from "./json-field";
-export { wholeKey } from "./key";
-export type { Lock } from "./lock/lock";
-export type { MultiLock } from "./lock/multi-lock";
-export type { FailureClass } from "./lock/wait";
+export { wholeKey } from "../base/key";
+export type { Lock } from "../lock/lock";
+export type { MultiLock } from "../lock/multi-lock";
+export type { FailureClass } from "../lock/wait";

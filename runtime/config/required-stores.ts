@@ -1,4 +1,4 @@
-import { LockMisconfiguredError } from "./errors";
+import { LockMisconfiguredError } from "../base/errors";
 
 /** The tagged functions that use each store, by its name. */
 const required = new Map<string, Set<string>>();

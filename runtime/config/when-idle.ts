@@ -1,5 +1,5 @@
-import type { Locker } from "./lock/locker";
-import { inRoot } from "./root-context";
+import type { Locker } from "../lock/locker";
+import { inRoot } from "../base/root-context";
 
 /** Whether no lock of any store of the configuration is held or waited for. */
 export function isIdle({ all }: Locker): boolean {

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
-import { LockKeyError } from "./errors";
-import type { KeyValue } from "./key";
-import { formatValue } from "./format-value";
+import { LockKeyError } from "../base/errors";
+import type { KeyValue } from "../base/key";
+import { formatValue } from "../base/format-value";
 
 /** The most field names that an error lists. */
 const MAX_NAMES = 20;

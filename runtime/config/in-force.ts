@@ -1,7 +1,7 @@
 import { closeIdle, drainAndClose } from "./closing";
-import { LockMisconfiguredError, errorMessage } from "./errors";
-import type { Locker } from "./lock/locker";
-import { inRoot } from "./root-context";
+import { LockMisconfiguredError, errorMessage } from "../base/errors";
+import type { Locker } from "../lock/locker";
+import { inRoot } from "../base/root-context";
 import { isSameConfiguration } from "./same-configuration";
 import { isIdle, onceIdle } from "./when-idle";
 

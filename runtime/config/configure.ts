@@ -1,10 +1,10 @@
-import { announce } from "./announce";
-import { requestIds } from "./request-id";
-import { assertClock, inRootContext, systemClock, type Clock } from "./clock";
-import { milliseconds, type Duration } from "./duration";
-import { adviceOnCopies, assertOneVersion, noteConfigured } from "./copies";
+import { announce } from "../diagnostics/announce";
+import { requestIds } from "../base/request-id";
+import { assertClock, inRootContext, systemClock, type Clock } from "../base/clock";
+import { milliseconds, type Duration } from "../base/duration";
+import { adviceOnCopies, assertOneVersion, noteConfigured } from "../base/copies";
 import { namesOf, openStores, type RedisTarget } from "./configured-stores";
-import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "./errors";
+import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "../base/errors";
 import {
   begin,
   endAll,
@@ -14,22 +14,22 @@ import {
   replaceableBy,
   type Configured,
 } from "./in-force";
-import { DEFAULT_STORE, MOST_OPEN_RELEASES, OPEN_RELEASES } from "./limits";
+import { DEFAULT_STORE, MOST_OPEN_RELEASES, OPEN_RELEASES } from "../base/limits";
 import { assertAllNeeded, missingOf, noStore, noteNeed } from "./required-stores";
 import { checkSignals, shutdownOnSignals } from "./on-signals";
-import { Events } from "./lock/events";
-import type { Locker, Lockers } from "./lock/locker";
-import { assertLogger, quietConsole, safeLogger, type Logger } from "./logger";
-import { OpenReleases } from "./lock/open-releases";
-import { oncePerCallSite } from "./lock/call-sites";
-import { settle, settleDefaults, type LockOptions, type Settings } from "./lock/settings";
-import { wholeNumber } from "./attributes/check";
-import { isOptions, readFrom, readOptions } from "./options";
-import { LockManager } from "./queue/lock-manager";
-import { inRoot } from "./root-context";
-import type { Store } from "./stores/port";
-import { formatValue } from "./format-value";
-import { warnOfSlowLocks } from "./slow-locks";
+import { Events } from "../lock/events";
+import type { Locker, Lockers } from "../lock/locker";
+import { assertLogger, quietConsole, safeLogger, type Logger } from "../base/logger";
+import { OpenReleases } from "../lock/open-releases";
+import { oncePerCallSite } from "../lock/call-sites";
+import { settle, settleDefaults, type LockOptions, type Settings } from "../lock/settings";
+import { wholeNumber } from "../attributes/check";
+import { isOptions, readFrom, readOptions } from "../base/options";
+import { LockManager } from "../queue/lock-manager";
+import { inRoot } from "../base/root-context";
+import type { Store } from "../stores/port";
+import { formatValue } from "../base/format-value";
+import { warnOfSlowLocks } from "../diagnostics/slow-locks";
 
 /** The name of a signal, such as `"SIGTERM"`. Node's own type for it exists only in projects that have installed Node's types. */
 export type SignalName = `SIG${string}`;

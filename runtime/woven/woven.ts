@@ -1,15 +1,15 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { locker } from "./configure";
-import { LockKeyError, LockNotWovenError, LockOptionError } from "./errors";
-import { checkedKey, lockKey, lockKeys, type KeyValue } from "./key";
-import { Lock } from "./lock/lock";
-import { MultiLock } from "./lock/multi-lock";
-import { runInside } from "./lock/reentrancy";
-import { assertForEach, type LockOptions } from "./lock/settings";
-import type { FailureClass } from "./lock/wait";
-import { isOptions, readFrom } from "./options";
-import { formatValue } from "./format-value";
-import type { HeldLock } from "./held-lock";
+import { locker } from "../config/configure";
+import { LockKeyError, LockNotWovenError, LockOptionError } from "../base/errors";
+import { checkedKey, lockKey, lockKeys, type KeyValue } from "../base/key";
+import { Lock } from "../lock/lock";
+import { MultiLock } from "../lock/multi-lock";
+import { runInside } from "../lock/reentrancy";
+import { assertForEach, type LockOptions } from "../lock/settings";
+import type { FailureClass } from "../lock/wait";
+import { isOptions, readFrom } from "../base/options";
+import { formatValue } from "../base/format-value";
+import type { HeldLock } from "../lock/held-lock";
 import { hasLock, hasOwnLock } from "./woven-code";
 
 // The calls that the transformer weaves, in the order in which they appear around a body.

@@ -1,8 +1,8 @@
-import { LockError, LockUnreachableError, errorMessage } from "./errors";
-import { keyInStore } from "./lock/events";
-import type { Locker } from "./lock/locker";
-import { inspection, peekReply, repliesIn } from "./stores/replies";
-import { isClosed, isReserved, isRevoked, revokedFrom } from "./stores/value";
+import { LockError, LockUnreachableError, errorMessage } from "../base/errors";
+import { keyInStore } from "../lock/events";
+import type { Locker } from "../lock/locker";
+import { inspection, peekReply, repliesIn } from "../stores/replies";
+import { isClosed, isReserved, isRevoked, revokedFrom } from "../stores/value";
 
 /** A holder of a lock. */
 export interface InspectedHolder {

@@ -1,9 +1,9 @@
 import type * as Api from "@opentelemetry/api";
 import type { Attributes, Meter, Span, Tracer } from "@opentelemetry/api";
-import { LockOptionError } from "./errors";
-import { isOptions, readFrom, readOptions } from "./options";
-import { formatValue } from "./format-value";
-import { listenToLocks, type LockEvent, type LockListeners } from "./lock/events";
+import { LockOptionError } from "../base/errors";
+import { isOptions, readFrom, readOptions } from "../base/options";
+import { formatValue } from "../base/format-value";
+import { listenToLocks, type LockEvent, type LockListeners } from "../lock/events";
 
 /** The API of OpenTelemetry, as the entry file has loaded it. */
 export type OpenTelemetry = Pick<typeof Api, "metrics" | "SpanStatusCode" | "trace">;

@@ -1,9 +1,9 @@
-import type { Clock } from "./clock";
-import { errorMessage } from "./errors";
+import type { Clock } from "../base/clock";
+import { errorMessage } from "../base/errors";
 import { holdersOf, inspectKey, type InspectedHolder } from "./holders";
-import { nameOf, type LockEvent } from "./lock/events";
-import type { Lockers } from "./lock/locker";
-import { followLocks, type UnderWay } from "./lock/under-way";
+import { nameOf, type LockEvent } from "../lock/events";
+import type { Lockers } from "../lock/locker";
+import { followLocks, type UnderWay } from "../lock/under-way";
 
 const CHECKS_PER_TIME = 4;
 

@@ -1,10 +1,10 @@
-import { checkedKey } from "./key";
-import { locker } from "./configure";
-import { LockOptionError } from "./errors";
-import { holdersOf, inspectKey, type InspectedHolder } from "./holders";
-import { isOptions, readOptions } from "./options";
-import { formatValue } from "./format-value";
-import { isReserved } from "./stores/value";
+import { checkedKey } from "../base/key";
+import { locker } from "../config/configure";
+import { LockOptionError } from "../base/errors";
+import { holdersOf, inspectKey, type InspectedHolder } from "../diagnostics/holders";
+import { isOptions, readOptions } from "../base/options";
+import { formatValue } from "../base/format-value";
+import { isReserved } from "../stores/value";
 
 /** The state of a lock a moment ago. */
 export interface InspectedLock {

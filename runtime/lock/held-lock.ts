@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import type { Duration } from "./duration";
+import type { Duration } from "../base/duration";
 
 /** A lock that the caller holds. `await using` releases it at the end of the scope. */
 export interface HeldLock extends AsyncDisposable {

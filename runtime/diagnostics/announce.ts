@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
 import { MOST_TOLD, STANDS_FOR_MS, type Announced, type AnnouncedLock } from "./announced";
-import type { Clock } from "./clock";
-import { followLocks, type UnderWay } from "./lock/under-way";
-import type { AnnounceRequest, Store } from "./stores/port";
-import { VERSION } from "./version";
+import type { Clock } from "../base/clock";
+import { followLocks, type UnderWay } from "../lock/under-way";
+import type { AnnounceRequest, Store } from "../stores/port";
+import { VERSION } from "../base/version";
 
 const INTERVAL_MS = STANDS_FOR_MS / 3;
 /** The interval while there are long locks. */

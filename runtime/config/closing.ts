@@ -1,6 +1,6 @@
-import type { Locker } from "./lock/locker";
-import type { Loss } from "./queue/loss";
-import type { Store } from "./stores/port";
+import type { Locker } from "../lock/locker";
+import type { Loss } from "../queue/loss";
+import type { Store } from "../stores/port";
 
 /**
  * Ends the locks of all stores of a configuration, and closes the stores. It waits for bodies for at most `patienceMs`: see `shutdown()`.

@@ -1,10 +1,10 @@
 import { constants } from "node:os";
-import type { Clock } from "./clock";
-import { LockOptionError } from "./errors";
-import type { Logger } from "./logger";
-import { readFrom } from "./options";
-import { rooted } from "./root-context";
-import { formatValue } from "./format-value";
+import type { Clock } from "../base/clock";
+import { LockOptionError } from "../base/errors";
+import type { Logger } from "../base/logger";
+import { readFrom } from "../base/options";
+import { rooted } from "../base/root-context";
+import { formatValue } from "../base/format-value";
 
 /** Signals that no listener can catch. */
 const CANNOT_BE_CAUGHT = new Set(["SIGKILL", "SIGSTOP"]);
