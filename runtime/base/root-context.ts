@@ -50,14 +50,16 @@ export function listenInRoot<Args extends readonly unknown[]>(
   };
 }
 
+// A tick and a promise are new resources themselves, so the following functions need no `newResource()`.
+
 /** Runs `callback` after all promise jobs that are due. */
 export function runInNextTick(callback: () => void): void {
-  inRoot(() => process.nextTick(callback));
+  root.runInAsyncScope(() => process.nextTick(callback));
 }
 
 const NOW = Promise.resolve();
 
 /** Runs `job` as the next promise job. */
 export function runInPromiseJob(job: () => void): void {
-  inRoot(() => void NOW.then(job));
+  root.runInAsyncScope(() => void NOW.then(job));
 }
