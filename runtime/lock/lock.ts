@@ -10,8 +10,7 @@ import {
   type LockErrorOptions,
 } from "../base/errors";
 import { LOCK_ATTRIBUTES } from "../attributes/table";
-import type { Holder } from "../queue/holder";
-import type { Lease } from "../queue/lease";
+import type { Holder, Lease } from "../queue/lease";
 import { deadlinePassed, HELD_AT_MOST_INSIDE, SUSPENDED, type Loss } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { nameOf } from "./events";

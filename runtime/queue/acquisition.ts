@@ -15,10 +15,9 @@ import {
   type AcquireRequest,
 } from "../stores/port";
 import { isHeldBy, isRevokedFrom } from "../stores/value";
-import { Lease, ofReplicas } from "./lease";
+import { Lease, ofReplicas, type Grant } from "./lease";
 import type { Trouble } from "./loss";
 import type { QueueContext } from "./queue-context";
-import type { Grant } from "./shared-lease";
 import { Ticket } from "./ticket";
 import type { Waiter } from "./waiter";
 

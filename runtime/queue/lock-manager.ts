@@ -19,11 +19,11 @@ import { Alarms } from "./alarms";
 import { Contended } from "./contended";
 import { Deadlines } from "./deadlines";
 import { ReleaseRetries } from "./release-retries";
-import type { Holder } from "./holder";
-import type { Lease } from "./lease";
+import { ExclusiveQueue } from "./exclusive-queue";
+import type { KeyQueue } from "./key-queue";
+import type { Holder, Lease } from "./lease";
 import { LeaseVerifier } from "./lease-verifier";
 import type { Loss } from "./loss";
-import { LocalQueue } from "./local-queue";
 import { Refreshes } from "./refreshes";
 import { Renewals, type Wanted } from "./renewals";
 import type { WakeUpListener, QueueContext } from "./queue-context";
@@ -55,7 +55,7 @@ export class LockManager implements QueueContext {
   readonly newRequestId: () => string;
   /** Whether no more locks are granted. */
   isClosed = false;
-  readonly #queues = new RecyclingMap<string, LocalQueue | SharedQueue>();
+  readonly #queues = new RecyclingMap<string, ExclusiveQueue | SharedQueue>();
   /** The receivers of wake-ups, by their ticket in a store queue. */
   readonly #listeners = new RecyclingMap<string, WakeUpListener>();
   readonly #unsubscribe: () => void;
@@ -129,13 +129,13 @@ export class LockManager implements QueueContext {
   // ---- waiting and holding ----------------------------------------------------------------------------
 
   /** Puts the waiter at the end of the queue for its key. */
-  join(waiter: Waiter): LocalQueue | SharedQueue {
+  join(waiter: Waiter): KeyQueue {
     const name = this.#nameFor(waiter);
     let queue = this.#queues.get(name);
     if (queue === undefined) {
       queue =
         waiter.permits === 1
-          ? new LocalQueue(this, waiter.key, name)
+          ? new ExclusiveQueue(this, waiter.key)
           : new SharedQueue(this, waiter.key, name, waiter.mayShareHold);
       this.#queues.set(name, queue);
     }
@@ -157,13 +157,13 @@ export class LockManager implements QueueContext {
     return queue instanceof SharedQueue && queue.isOpen;
   }
 
-  /** See {@link LocalQueue.release}, and {@link SharedQueue.leave}. */
+  /** See {@link ExclusiveQueue.release}, and {@link SharedQueue.leave}. */
   release(lease: Lease, holder: Holder, mayHandOff: boolean, now: number, ended: Ended): void {
     if (lease instanceof SharedLease) lease.queue.leave(lease, holder, now, ended);
     else this.#queueOf(lease).release(lease, holder.heldSince, mayHandOff, now, ended);
   }
 
-  /** See {@link LocalQueue.leaveToExpire}. */
+  /** See {@link ExclusiveQueue.leaveToExpire}. */
   leaveToExpire(lease: Lease): void {
     if (lease instanceof SharedLease) lease.queue.leaveToExpire(lease);
     else this.#queueOf(lease).leaveToExpire(lease);
@@ -231,9 +231,9 @@ export class LockManager implements QueueContext {
   }
 
   /** Returns the queue of a lease. A lease that has not ended has one. */
-  #queueOf({ key }: Lease): LocalQueue {
+  #queueOf({ key }: Lease): ExclusiveQueue {
     const queue = this.#queues.get(key);
-    if (!(queue instanceof LocalQueue)) throw new Error(`${key} is held outside any queue`);
+    if (!(queue instanceof ExclusiveQueue)) throw new Error(`${key} is held outside any queue`);
     return queue;
   }
 
@@ -303,8 +303,9 @@ export class LockManager implements QueueContext {
     this.#onChange();
   }
 
-  onEmpty(queue: { readonly name: string }): void {
-    if (this.#queues.get(queue.name) === queue) this.#queues.delete(queue.name);
+  onEmpty(queue: { readonly key: string }): void {
+    const name = queue instanceof SharedQueue ? queue.name : queue.key;
+    if (this.#queues.get(name) === queue) this.#queues.delete(name);
     this.#onChange();
   }
 

@@ -51,7 +51,7 @@ export interface QueueContext {
   /** Wakes the next waiters, because the key may be free, or may have room beside its holders. */
   onFree(lease: Lease): void;
   /** Removes a queue that has no waiters and no leases any more. */
-  onEmpty(queue: { readonly name: string }): void;
+  onEmpty(queue: { readonly key: string }): void;
   listen(listener: WakeUpListener): void;
   stopListening(listener: WakeUpListener): void;
 }
