@@ -26,7 +26,7 @@ export interface Refreshed {
 /** The queue that owns a shared lease. */
 export interface LeaseOwner {
   leave(lease: SharedLease, holder: Holder, now: number, ended: Ended): void;
-  leaveToExpire(lease: SharedLease): void;
+  leaveToExpire(lease: Lease): void;
   /** Sets the timer that ends the lock of the caller when its `holdAtMost` is over. */
   watchLimit(lease: SharedLease, holder: Holder): void;
   /** Excludes a lost lease from joins, and wakes the first waiter. */

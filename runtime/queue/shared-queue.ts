@@ -19,7 +19,8 @@ const HELD_BACK_MS = 1_000;
  * A caller without a watchdog, or with `autoUnlock=false`, has its own queue and its own hold.
  */
 export class SharedQueue extends KeyQueue implements LeaseOwner {
-  readonly name: string;
+  /** The terms that its callers have in common. `undefined` if it is for one caller alone. */
+  readonly terms: string | undefined;
   readonly #isJoinable: boolean;
   /** All leases that have not ended, including lost ones. */
   readonly #leases = new Set<SharedLease>();
@@ -34,9 +35,9 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
   /** Why the last such renewal failed, if it did. */
   #trouble: Trouble | undefined;
 
-  constructor(context: QueueContext, key: string, name: string, isJoinable: boolean) {
+  constructor(context: QueueContext, key: string, terms: string | undefined, isJoinable: boolean) {
     super(context, key);
-    this.name = name;
+    this.terms = terms;
     this.#isJoinable = isJoinable;
   }
 
