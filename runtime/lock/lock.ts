@@ -427,7 +427,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
       queues.suspension.trustedSince(); // This may end the lease.
       const lease = this.root.#lease;
       if (lease === undefined || this.untilDeadline(clock.now()) === 0) this.abort();
-      else if (!queues.renewals.isKept(lease)) queues.deadlines.watch(lease);
+      else queues.renewals.watchDeadline(lease);
     }
     return this.#aborter.signal;
   }

@@ -12,7 +12,6 @@ import {
 } from "../stores/port";
 import { Alarms } from "./alarms";
 import { Contended } from "./contended";
-import { Deadlines } from "./deadlines";
 import type { Lease } from "./lease";
 import { LeaseVerifier } from "./lease-verifier";
 import { Refreshes } from "./refreshes";
@@ -42,7 +41,6 @@ export abstract class QueueContext {
   readonly alarms: Alarms;
   readonly contended = new Contended();
   readonly suspension: Suspension;
-  readonly deadlines: Deadlines;
   readonly renewals: Renewals;
   readonly refreshes: Refreshes;
   readonly verifier: LeaseVerifier;
@@ -81,10 +79,7 @@ export abstract class QueueContext {
     );
     this.alarms = new Alarms(clock);
     this.suspension = new Suspension(clock, () => this.onSuspended());
-    this.deadlines = new Deadlines(clock);
-    this.renewals = new Renewals(clock, store, this.inFlight, this.deadlines, this.suspension, () =>
-      this.leases(),
-    );
+    this.renewals = new Renewals(clock, store, this.inFlight, this.suspension, () => this.leases());
     this.refreshes = new Refreshes(clock, store, this.inFlight);
     this.verifier = new LeaseVerifier(clock, store, this.inFlight, this.renewals, this.refreshes);
     this.releaseRetries = new ReleaseRetries(clock, store, this.inFlight);

@@ -1,6 +1,6 @@
 import type { CancelTimer } from "../base/clock";
 import { UNLIMITED } from "../base/limits";
-import { commandTimeFor, UNREACHABLE_PAUSE_MS } from "./acquisition";
+import { acquireTimeoutMs, UNREACHABLE_PAUSE_MS } from "./command-times";
 import { HandOffTurn, type Ended } from "./hand-off-turn";
 import { KeyQueue, NO_REPLY_YET, type Obstacle } from "./key-queue";
 import type { Grant, Holder, Lease } from "./lease";
@@ -199,7 +199,7 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     this.#endTry();
     const { clock, inFlight } = this.context;
     const { usualTimeoutMs } = inFlight;
-    const timeoutMs = commandTimeFor(waiter, clock.now(), usualTimeoutMs);
+    const timeoutMs = acquireTimeoutMs(waiter, clock.now(), usualTimeoutMs);
     const endTry = (): void => {
       if (this.#try?.waiter !== waiter) return;
       this.#trouble ??= NO_REPLY_YET;
