@@ -43,9 +43,6 @@ export interface Grant {
   readonly coversUntil: number;
 }
 
-/** `"off"`: the lease is not renewed. `"sent"`: a renewal is in flight. A number: when to renew it, on the monotonic clock. */
-export type RenewalState = "off" | "sent" | number;
-
 /**
  * A hold of this process on one key, with its deadline, until it is released or lost. Several callers of the process may
  * hold it one after another.
@@ -72,8 +69,16 @@ export class Lease implements Belief {
   holder: Holder | undefined;
   /** Set at the first hand-off. */
   turn: HandOffTurn | undefined;
-  /** Only `Renewals` uses this. */
-  renewal: RenewalState = "off";
+  /**
+   * - `off`: it is not renewed.
+   * - `due`: it is renewed at the time `renewAt`.
+   * - `sent`: a renewal is in flight.
+   *
+   * Only `Renewals` changes this.
+   */
+  renewal: "off" | "due" | "sent" = "off";
+  /** On the monotonic clock, in whole milliseconds. */
+  renewAt = 0;
   #end: "released" | "left to expire" | Loss | undefined;
   /** The deadline, and the time at which the command that proved it was sent: whole milliseconds of the monotonic clock. */
   #deadline = 0;

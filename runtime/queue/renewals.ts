@@ -156,7 +156,7 @@ export class Renewals {
   onSuspended(now: number): void {
     for (const lease of Array.from(this.#leases())) {
       if (lease.renewal === "off") this.lose(lease, SUSPENDED);
-      else if (lease.renewal !== "sent") this.#schedule(lease, now);
+      else if (lease.renewal === "due") this.#schedule(lease, now);
     }
   }
 
@@ -174,8 +174,9 @@ export class Renewals {
 
   #schedule(lease: Lease, at: number): void {
     if (lease.renewal === "off") this.#keptCount += 1;
-    lease.renewal = Math.ceil(at);
-    this.#setTimer(lease.renewal);
+    lease.renewal = "due";
+    lease.renewAt = Math.ceil(at);
+    this.#setTimer(lease.renewAt);
   }
 
   #setTimer(at: number): void {
@@ -190,10 +191,9 @@ export class Renewals {
     const now = this.#clock.now();
     const due: Lease[] = [];
     for (const lease of this.#leases()) {
-      const { renewal } = lease;
-      if (renewal === "off" || renewal === "sent") continue;
-      if (renewal <= now + this.#toleranceMs(lease)) due.push(lease);
-      else this.#setTimer(renewal);
+      if (lease.renewal !== "due") continue;
+      if (lease.renewAt <= now + this.#toleranceMs(lease)) due.push(lease);
+      else this.#setTimer(lease.renewAt);
     }
     const alive = due.filter((lease) => lease.untilDeadline(now) > 0);
     for (const { leases, timeoutMs } of groupForCommands(alive, this.#inFlight.usualTimeoutMs))
