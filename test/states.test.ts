@@ -25,6 +25,7 @@ function typed(file: string, field: string): readonly string[] {
 for (const [heading, file, field] of [
   ["States of a lock", "runtime/lock/lock.ts", "#phase"],
   ["States of an acquisition", "runtime/queue/acquisition.ts", "#state"],
+  ["States of a renewal", "runtime/queue/lease.ts", "renewal"],
 ] as const) {
   test(`${heading} in docs/architecture.md are those in ${file}`, (t) => {
     t.true(typed(file, field).length > 2);

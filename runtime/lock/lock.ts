@@ -10,15 +10,14 @@ import {
   type LockErrorOptions,
 } from "../base/errors";
 import { LOCK_ATTRIBUTES } from "../attributes/table";
-import type { Holder } from "../queue/holder";
-import type { Lease } from "../queue/lease";
+import type { Holder, Lease } from "../queue/lease";
 import { deadlinePassed, HELD_AT_MOST_INSIDE, SUSPENDED, type Loss } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { nameOf } from "./events";
 import type { CallSite, Locker } from "./locker";
 import { namedError } from "./named-error";
 import { unlessAborted } from "./on-abort";
-import { findAround } from "./reentrancy";
+import { findAround, Nest } from "./reentrancy";
 import { mayBeEnteredAgain, sharingOf, type Settings } from "./settings";
 import { lossToReport, outcomeOf, provenLoss, type ReleaseFacts } from "./verdict";
 import { Wait, type AwaitedLock, type FailureClass } from "./wait";
@@ -44,7 +43,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
   #aborter: Aborter | undefined;
   #fencingToken: number | undefined;
   /** Set for a reentrant lock. */
-  #nest: Nest | undefined;
+  #nest: Nest<Lock> | undefined;
   /** Set while it enters a reentrant lock again. */
   #entry: Promise<boolean> | undefined;
 
@@ -193,7 +192,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
     this.#wait = undefined;
     this.#lease = lease;
     this.#fencingToken = fencingToken;
-    if (mayBeEnteredAgain(this.settings)) this.#nest = { root: this, bodies: 1 };
+    if (mayBeEnteredAgain(this.settings)) this.#nest = new Nest<Lock>(this);
     this.heldSince = Math.floor(now);
     lease.enter(this);
     return now;
@@ -229,7 +228,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
       this.#phase = "ended";
       throw signal.reason;
     }
-    nest.bodies += 1;
+    nest.enter();
     this.#nest = nest;
     try {
       const { lockTimeMs, fencing, replicas } = this;
@@ -251,8 +250,8 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
   }
 
   /** Leaves the reentrant lock. If all other bodies have left, releases the lock, because they relied on this one to do so. */
-  private async leaveNest(nest: Nest): Promise<false> {
-    if ((nest.bodies -= 1) === 0) await nest.root.end(this, true);
+  private async leaveNest(nest: Nest<Lock>): Promise<false> {
+    if (nest.leave()) await nest.root.end(this, true);
     return false;
   }
 
@@ -267,9 +266,8 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
   }
 
   /** Sets the timer for its own `holdAtMost`, if it has one. */
-  private limit(nest: Nest): void {
+  private limit(nest: Nest<Lock>): void {
     if (!this.hasOwnEnd) return;
-    nest.ownEnds?.get(this)?.();
     const { clock } = this.locker;
     const leftMs = Math.max(this.ownEnd - clock.now(), 0);
     // If several keys are acquired together, this time is unknown until all of them are held.
@@ -277,24 +275,19 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
     const cancel = isTimeKnown
       ? clock.afterInBackground(leftMs, () => void this.endEarly(nest))
       : NOTHING_SET;
-    (nest.ownEnds ??= new Map()).set(this, cancel);
+    nest.setOwnEnd(this, cancel);
   }
 
   /** Ends the lock for this body at its own `holdAtMost`. The body counts as having left, so it cannot keep the lock alone if it hangs. */
-  private endEarly(nest: Nest): Promise<unknown> {
-    this.forgetOwnEnd(nest);
+  private endEarly(nest: Nest<Lock>): Promise<unknown> {
+    nest.clearOwnEnd(this);
     this.abort();
     return this.leaveNest(nest);
   }
 
-  private forgetOwnEnd(nest: Nest): void {
-    nest.ownEnds?.get(this)?.();
-    nest.ownEnds?.delete(this);
-  }
-
   /** Whether its own `holdAtMost` has ended it. Another caller may hold the lease by now. */
   private get hasEndedEarly(): boolean {
-    return this.hasOwnEnd && this.#nest?.ownEnds?.has(this) !== true;
+    return this.hasOwnEnd && this.#nest?.hasOwnEnd(this) !== true;
   }
 
   // ---- wait -------------------------------------------------------------------------------------------
@@ -428,7 +421,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
       queues.suspension.trustedSince(); // This may end the lease.
       const lease = this.root.#lease;
       if (lease === undefined || this.untilDeadline(clock.now()) === 0) this.abort();
-      else if (!queues.renewals.isKept(lease)) queues.deadlines.watch(lease);
+      else queues.renewals.watchDeadline(lease);
     }
     return this.#aborter.signal;
   }
@@ -445,7 +438,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
   onLost(loss: Loss): void {
     this.locker.events.lost(this, loss);
     this.abort();
-    for (const inner of this.#nest?.ownEnds?.keys() ?? []) inner.abort();
+    for (const inner of this.#nest?.withOwnEnd() ?? []) inner.abort();
     if (this.#lease !== undefined) this.locker.queues.onFree(this.#lease);
     this.#callSite.group?.onLost();
   }
@@ -495,8 +488,8 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
     const { root } = this;
     const nest = this.#nest;
     const lost = nest === undefined || this.remaining() > 0 ? undefined : this.loss;
-    const isLast = nest === undefined || (!this.hasEndedEarly && (nest.bodies -= 1) === 0);
-    if (nest !== undefined) this.forgetOwnEnd(nest);
+    const isLast = nest === undefined || (!this.hasEndedEarly && nest.leave());
+    nest?.clearOwnEnd(this);
     this.#phase = root === this ? "left" : "ended";
     if (isLast && lost !== HELD_AT_MOST_INSIDE) return root.end(this, hasFailed);
     const ended = isLast ? root.end(this, true) : IS_DONE;
@@ -607,11 +600,3 @@ const IS_HELD = Promise.resolve(true);
 const IS_DONE = Promise.resolve();
 const NOTHING_SET: CancelTimer = () => {};
 const RELEASED: Loss = { outcome: "unknown", because: "it was released", isEarly: false };
-
-/** A reentrant lock and the locks inside it. It is released when the last of their bodies has left. */
-interface Nest {
-  readonly root: Lock;
-  bodies: number;
-  /** The locks inside that have their own `holdAtMost`, each with the function that cancels its timer. */
-  ownEnds?: Map<Lock, CancelTimer>;
-}

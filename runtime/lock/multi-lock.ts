@@ -1,7 +1,7 @@
 import type { CancelTimer } from "../base/clock";
 import type { Duration } from "../base/duration";
 import { LockLostError, LockMisconfiguredError } from "../base/errors";
-import { LEAST_COMMAND_TIME_MS, UNREACHABLE_PAUSE_MS } from "../queue/acquisition";
+import { LEAST_COMMAND_TIME_MS, UNREACHABLE_PAUSE_MS } from "../queue/command-times";
 import type { Trouble } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { Lock } from "./lock";

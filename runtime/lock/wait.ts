@@ -8,8 +8,7 @@ import {
 } from "../base/errors";
 import type { Sleeper } from "../queue/alarms";
 import type { Lease } from "../queue/lease";
-import type { LocalQueue, Obstacle } from "../queue/local-queue";
-import type { SharedQueue } from "../queue/shared-queue";
+import type { KeyQueue, Obstacle } from "../queue/key-queue";
 import type { LockTerms, Waiter } from "../queue/waiter";
 import { fixOfKey, stateOfKey } from "../stores/key-state";
 import { nameOf, type LockEvent } from "./events";
@@ -41,11 +40,10 @@ export interface AwaitedLock extends LockEvent, LockTerms {
  * Methods are `private` instead of `#`, because very many callers may wait, and each object with `#` methods takes more memory.
  */
 export class Wait implements Waiter, Sleeper {
-  /** On the monotonic clock: when the wait began. */
-  readonly waitsSince: number;
+  readonly joinedAt: number;
   readonly #lock: AwaitedLock;
   readonly #callSite: CallSite;
-  readonly #queue: LocalQueue | SharedQueue;
+  readonly #queue: KeyQueue;
   /** Whether the lock is held, or the caller has given up. */
   #isOver = false;
   /** Whether a command was sent with the `requestId` of the lock. */
@@ -68,7 +66,7 @@ export class Wait implements Waiter, Sleeper {
     this.#lock = lock;
     this.#callSite = callSite;
     const { clock, queues } = callSite.locker;
-    this.waitsSince = callSite.waitsSince ?? clock.now();
+    this.joinedAt = clock.now();
     this.#queue = queues.join(this);
   }
 
@@ -116,6 +114,10 @@ export class Wait implements Waiter, Sleeper {
 
   get mayShareHold(): boolean {
     return this.#lock.mayShareHold;
+  }
+
+  get waitsSince(): number {
+    return this.#callSite.waitsSince ?? this.joinedAt;
   }
 
   get isPatient(): boolean {

@@ -15,10 +15,10 @@ import {
   type AcquireRequest,
 } from "../stores/port";
 import { isHeldBy, isRevokedFrom } from "../stores/value";
-import { Lease, ofReplicas } from "./lease";
+import { acquireTimeoutMs, UNREACHABLE_PAUSE_MS } from "./command-times";
+import { Lease, ofReplicas, type Grant } from "./lease";
 import type { Trouble } from "./loss";
 import type { QueueContext } from "./queue-context";
-import type { Grant } from "./shared-lease";
 import { Ticket } from "./ticket";
 import type { Waiter } from "./waiter";
 
@@ -27,12 +27,6 @@ const POLL_INTERVAL_MS = CLAIM_TIME_MS * (2 / 3);
 
 /** Waiters ask again at multiples of this time, so that the waiters of one process share a command. */
 const POLL_ALIGNMENT_MS = POLL_INTERVAL_MS / 10;
-
-/** The pause before the next try while the store does not reply in time. */
-export const UNREACHABLE_PAUSE_MS = 100;
-
-/** The shortest time that a command gets, even if less is left of the wait budget. */
-export const LEAST_COMMAND_TIME_MS = 200;
 
 /** How many commands without a reply are remembered. The key may hold the `requestId` of any of them. */
 const MOST_UNANSWERED = 32;
@@ -183,7 +177,7 @@ export class Acquisition implements AcquireListener<Waiter> {
   }
 
   #timeoutMsFor(first: Waiter, now: number): number {
-    return commandTimeFor(first, now, this.#context.inFlight.usualTimeoutMs);
+    return acquireTimeoutMs(first, now, this.#context.inFlight.usualTimeoutMs);
   }
 
   // ---- replies ----------------------------------------------------------------------------------------
@@ -508,13 +502,6 @@ function requestOf(waiter: Waiter, count: number | undefined): AcquireRequest {
   if (permits === 1 && replicas === 0) return request; // The common case.
   const sharing = permits > 1 && count !== undefined ? { count } : {};
   return { ...request, ...ofReplicas(waiter), ...sharing };
-}
-
-/** The time that one command of the waiter may take. A caller with no wait budget still waits for one reply, at most the usual timeout. */
-export function commandTimeFor(waiter: Waiter, now: number, usualTimeoutMs: number): number {
-  const patienceMs = waiter.isPatient ? 0 : usualTimeoutMs;
-  const until = Math.min(waiter.budgetEndsAt + patienceMs, waiter.answerBy);
-  return Math.max(until - now, LEAST_COMMAND_TIME_MS);
 }
 
 /** Whether a hold on these terms meets the needs of the waiter. */

@@ -1,12 +1,47 @@
 import type { ReleaseRequest, Renewed, RenewRequest } from "../stores/port";
 import type { Belief } from "../base/suspension";
-import type { Holder } from "./holder";
 import type { Loss } from "./loss";
 import type { HandOffTurn } from "./hand-off-turn";
 
 /** Redis counts the time to live on its own clock. This clock may run faster by this ratio, and has this granularity. */
 const DRIFT_RATIO = 0.01;
 const DRIFT_MS = 2;
+
+/** The caller of this process that holds a lease, as the lease sees it. */
+export interface Holder {
+  /** The function that holds it, for messages. */
+  readonly site: string | undefined;
+  /** The start of its hold, on the monotonic clock, in milliseconds. */
+  readonly heldSince: number;
+  /** On the monotonic clock: the time until which the key stays closed, even if the hold ends earlier (`lockAtLeast`). */
+  readonly staysUntil: number;
+  /** On the monotonic clock, in milliseconds: no renewal extends the hold beyond this time (`holdAtMost`). */
+  readonly mayHoldUntil: number;
+  /** How many callers may hold the key at once, by the options of this one: 1 if it holds the key alone. */
+  readonly permits: number;
+  /** Whether a body may be running under it. A lock of several keys is in use once all of them are held. */
+  readonly isInUse: boolean;
+  /** Whether its hold is released at its end, and not left to expire. */
+  readonly isAutoUnlocked: boolean;
+  /** Notes that the lease was handed off to the next waiter in this process. */
+  onHandedOff(): void;
+  /** Reports that the lease was renewed. Returns whether anybody listens for renewals in this process. */
+  onRenewed(): boolean;
+  /** Notes that the lease was lost. */
+  onLost(loss: Loss): void;
+}
+
+/** What the store reported when it granted or renewed a hold. */
+export interface Grant {
+  /** On the monotonic clock: a time before the command was sent. */
+  readonly sentAt: number;
+  /** How many permits the hold has. */
+  readonly count: number;
+  /** Whether somebody waited in the store queue at that time. */
+  readonly somebodyWaits: boolean;
+  /** On the monotonic clock: callers that came by then came before all waiters in the store queue. */
+  readonly coversUntil: number;
+}
 
 /**
  * A hold of this process on one key, with its deadline, until it is released or lost. Several callers of the process may
@@ -34,7 +69,15 @@ export class Lease implements Belief {
   holder: Holder | undefined;
   /** Set at the first hand-off. */
   turn: HandOffTurn | undefined;
-  /** When to renew it. Only `Renewals` uses this. */
+  /**
+   * - `off`: it is not renewed.
+   * - `due`: it is renewed at the time `renewAt`.
+   * - `sent`: a renewal is in flight.
+   *
+   * Only `Renewals` changes this.
+   */
+  renewal: "off" | "due" | "sent" = "off";
+  /** On the monotonic clock, in whole milliseconds. */
   renewAt = 0;
   #end: "released" | "left to expire" | Loss | undefined;
   /** The deadline, and the time at which the command that proved it was sent: whole milliseconds of the monotonic clock. */

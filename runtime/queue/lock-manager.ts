@@ -1,61 +1,29 @@
 import type { CancelTimer, Clock } from "../base/clock";
-import type { AcquireCommand } from "../commands/acquire";
-import type { ReleaseCommand } from "../commands/release";
-import { Batch, InFlight } from "../commands/in-flight";
 import { LockOptionError, errorMessage } from "../base/errors";
-import { RESERVED_NAMESPACE } from "../base/limits";
-import { inRoot, rooted } from "../base/root-context";
-import { RecyclingMap } from "../base/recycling-map";
 import { formatValue } from "../base/format-value";
-import {
-  MOST_AT_ONCE,
-  type ReleaseReply,
-  type EnqueueRequest,
-  type Store,
-  type AcquireReply,
-} from "../stores/port";
-import { Suspension } from "../base/suspension";
-import { Alarms } from "./alarms";
-import { Contended } from "./contended";
-import { Deadlines } from "./deadlines";
-import { ReleaseRetries } from "./release-retries";
-import type { Holder } from "./holder";
-import type { Lease } from "./lease";
-import { LeaseVerifier } from "./lease-verifier";
+import { RecyclingMap } from "../base/recycling-map";
+import { inRoot, rooted } from "../base/root-context";
+import type { Store } from "../stores/port";
+import { ExclusiveQueue } from "./exclusive-queue";
+import type { Ended } from "./hand-off-turn";
+import type { KeyQueue } from "./key-queue";
+import type { Holder, Lease } from "./lease";
 import type { Loss } from "./loss";
-import { LocalQueue } from "./local-queue";
-import { Refreshes } from "./refreshes";
-import { Renewals, type Wanted } from "./renewals";
-import type { WakeUpListener, QueueContext } from "./queue-context";
+import { QueueContext, type WakeUpListener } from "./queue-context";
+import type { Wanted } from "./renewals";
 import { SharedLease } from "./shared-lease";
 import { SharedQueue } from "./shared-queue";
-import type { Ended } from "./hand-off-turn";
 import type { Waiter } from "./waiter";
 
 /**
  * The waiters and the leases of this process, by key. A release hands the lock off to the next waiter of this process. From time to time,
  * it goes through the store queue to another process instead, so that no process starves.
  */
-export class LockManager implements QueueContext {
-  readonly clock: Clock;
-  readonly store: Store;
-  readonly inFlight: InFlight;
-  /** Wakes waiters at a given time. */
-  readonly alarms: Alarms;
-  readonly acquires: Batch<AcquireCommand, AcquireReply>;
-  readonly enqueues: Batch<AcquireCommand, AcquireReply>;
-  readonly releases: Batch<ReleaseCommand<unknown>, ReleaseReply>;
-  readonly deadlines: Deadlines;
-  readonly contended = new Contended();
-  readonly renewals: Renewals;
-  readonly verifier: LeaseVerifier;
-  readonly releaseRetries: ReleaseRetries;
-  readonly suspension: Suspension;
-  readonly refreshes: Refreshes;
-  readonly newRequestId: () => string;
-  /** Whether no more locks are granted. */
-  isClosed = false;
-  readonly #queues = new RecyclingMap<string, LocalQueue | SharedQueue>();
+export class LockManager extends QueueContext {
+  /** The callers that want a key alone, by key. */
+  readonly #exclusive = new RecyclingMap<string, ExclusiveQueue>();
+  /** The callers that share a key, by key. */
+  readonly #shared = new RecyclingMap<string, SharedQueues>();
   /** The receivers of wake-ups, by their ticket in a store queue. */
   readonly #listeners = new RecyclingMap<string, WakeUpListener>();
   readonly #unsubscribe: () => void;
@@ -74,38 +42,9 @@ export class LockManager implements QueueContext {
     newRequestId: () => string,
     onWarning: (message: string) => void,
   ) {
-    this.clock = clock;
-    this.newRequestId = newRequestId;
-    this.store = store;
-    this.inFlight = new InFlight(clock, commandTimeoutMs, (error) =>
+    super(clock, store, commandTimeoutMs, newRequestId, (error) =>
       onWarning(`could not process a reply of the store: ${errorMessage(error)}`),
     );
-    const { acquireMany, enqueueMany, releaseMany, splitsMany } = store;
-    const mostAtOnce = splitsMany === true ? Infinity : MOST_AT_ONCE;
-    this.acquires = new Batch(
-      this.inFlight,
-      acquireMany && ((attempts, timeoutMs) => acquireMany.call(store, attempts.map(requestOf), timeoutMs)),
-      mostAtOnce,
-    );
-    this.releases = new Batch(
-      this.inFlight,
-      releaseMany && ((drops, timeoutMs) => releaseMany.call(store, drops.map(requestOf), timeoutMs)),
-      mostAtOnce,
-    );
-    this.enqueues = new Batch(
-      this.inFlight,
-      enqueueMany &&
-        ((attempts, timeoutMs) => enqueueMany.call(store, attempts.flatMap(enqueueRequestOf), timeoutMs)),
-    );
-    this.alarms = new Alarms(clock);
-    this.deadlines = new Deadlines(clock);
-    this.releaseRetries = new ReleaseRetries(clock, store, this.inFlight);
-    this.suspension = new Suspension(clock, () => this.#onSuspended());
-    this.renewals = new Renewals(clock, store, this.inFlight, this.deadlines, this.suspension, () =>
-      this.leases(),
-    );
-    this.refreshes = new Refreshes(clock, store, this.inFlight);
-    this.verifier = new LeaseVerifier(clock, store, this.inFlight, this.renewals, this.refreshes);
     const unsubscribe = store.listen({
       onWakeUp: rooted((ticket) => this.#onWakeUp(ticket)),
       onReconnect: rooted(() => this.verifier.doubt(this.leases())),
@@ -128,45 +67,52 @@ export class LockManager implements QueueContext {
 
   // ---- waiting and holding ----------------------------------------------------------------------------
 
-  /** Puts the waiter at the end of the queue for its key. */
-  join(waiter: Waiter): LocalQueue | SharedQueue {
-    const name = this.#nameFor(waiter);
-    let queue = this.#queues.get(name);
-    if (queue === undefined) {
-      queue =
-        waiter.permits === 1
-          ? new LocalQueue(this, waiter.key, name)
-          : new SharedQueue(this, waiter.key, name, waiter.mayShareHold);
-      this.#queues.set(name, queue);
-    }
+  /** Puts the waiter at the end of a queue for its key. */
+  join(waiter: Waiter): KeyQueue {
+    const queue = waiter.permits === 1 ? this.#exclusiveQueueFor(waiter) : this.#sharedQueueFor(waiter);
     queue.join(waiter);
     return queue;
   }
 
-  /** Returns the name of the queue for a waiter. Waiters that share a key on the same terms have one queue, with a name that is no key. */
-  #nameFor(waiter: Waiter): string {
-    if (waiter.permits === 1) return waiter.key;
-    const name = sharedQueueName(waiter);
-    if (waiter.mayShareHold && (waiter.isPatient || this.#isOpen(name))) return name;
-    return `${RESERVED_NAMESPACE}${this.newRequestId()}`;
+  #exclusiveQueueFor({ key }: Waiter): ExclusiveQueue {
+    let queue = this.#exclusive.get(key);
+    if (queue === undefined) {
+      queue = new ExclusiveQueue(this, key);
+      this.#exclusive.set(key, queue);
+    }
+    return queue;
   }
 
-  /** Whether a caller that does not wait can join a hold of that queue immediately. Otherwise, it asks the store from its own queue. */
-  #isOpen(name: string): boolean {
-    const queue = this.#queues.get(name);
-    return queue instanceof SharedQueue && queue.isOpen;
+  /**
+   * Returns the queue of all waiters on the same terms, or a new queue for this waiter alone. A waiter is alone if it may not share its hold.
+   * So is a caller that does not wait, unless it can join a hold immediately.
+   */
+  #sharedQueueFor(waiter: Waiter): SharedQueue {
+    const { key, mayShareHold, isPatient } = waiter;
+    let queues = this.#shared.get(key);
+    if (queues === undefined) {
+      queues = new RecyclingMap();
+      this.#shared.set(key, queues);
+    }
+    const terms = termsOf(waiter);
+    const common = queues.get(terms);
+    const isAlone = !mayShareHold || (!isPatient && common?.isOpen !== true);
+    if (common !== undefined && !isAlone) return common;
+    const queue = new SharedQueue(this, key, isAlone ? undefined : terms, mayShareHold);
+    queues.set(queue.terms ?? queue, queue);
+    return queue;
   }
 
-  /** See {@link LocalQueue.release}, and {@link SharedQueue.leave}. */
+  /** See {@link ExclusiveQueue.release}, and {@link SharedQueue.leave}. */
   release(lease: Lease, holder: Holder, mayHandOff: boolean, now: number, ended: Ended): void {
     if (lease instanceof SharedLease) lease.queue.leave(lease, holder, now, ended);
     else this.#queueOf(lease).release(lease, holder.heldSince, mayHandOff, now, ended);
   }
 
-  /** See {@link LocalQueue.leaveToExpire}. */
+  /** See {@link KeyQueue.leaveToExpire}. */
   leaveToExpire(lease: Lease): void {
-    if (lease instanceof SharedLease) lease.queue.leaveToExpire(lease);
-    else this.#queueOf(lease).leaveToExpire(lease);
+    const queue = lease instanceof SharedLease ? lease.queue : this.#queueOf(lease);
+    queue.leaveToExpire(lease);
   }
 
   /** See {@link Renewals.strengthen}. */
@@ -192,17 +138,26 @@ export class LockManager implements QueueContext {
   }
 
   sharedLeasesFor(waiter: Waiter): Iterable<SharedLease> {
-    const queue = this.#queues.get(sharedQueueName(waiter));
-    return queue instanceof SharedQueue ? queue.leases() : [];
+    return this.#shared.get(waiter.key)?.get(termsOf(waiter))?.leases() ?? [];
   }
 
   firstExclusive(key: string): Waiter | undefined {
-    return this.#queues.get(key)?.first;
+    return this.#exclusive.get(key)?.first;
   }
 
-  /** Returns all leases for which this process is still responsible. */
+  *#queues(): Iterable<KeyQueue> {
+    yield* this.#exclusive.values();
+    for (const queues of this.#shared.values()) yield* queues.values();
+  }
+
+  *#queuesOf(key: string): Iterable<KeyQueue> {
+    const exclusive = this.#exclusive.get(key);
+    if (exclusive !== undefined) yield exclusive;
+    yield* this.#shared.get(key)?.values() ?? [];
+  }
+
   *leases(): Iterable<Lease> {
-    for (const queue of this.#queues.values()) yield* queue.leases();
+    for (const queue of this.#queues()) yield* queue.leases();
   }
 
   #shortestLeaseMs(): number {
@@ -215,25 +170,25 @@ export class LockManager implements QueueContext {
 
   /** Returns the leases of this process on the key, and the number of its waiters. */
   hereOf(key: string): { readonly leases: readonly Lease[]; readonly waiting: number } {
-    const queues = [...this.#queues.values()].filter((queue) => queue.key === key);
+    const queues = [...this.#queuesOf(key)];
     const leases = queues.flatMap((queue) => [...queue.leases()]);
     return { leases, waiting: queues.reduce((sum, queue) => sum + queue.waitingCount, 0) };
   }
 
-  /** Handles a suspension. A key that nobody renews may be free by now, so each first waiter tries again immediately. */
-  #onSuspended(): void {
+  /** A key that nobody renews may be free by now, so each first waiter tries again immediately. */
+  protected onSuspended(): void {
     this.renewals.onSuspended(this.clock.now());
-    for (const { first } of this.#queues.values()) first?.wake();
+    for (const { first } of this.#queues()) first?.wake();
   }
 
   *#waiters(): Iterable<Waiter> {
-    for (const queue of this.#queues.values()) yield* queue.waiters();
+    for (const queue of this.#queues()) yield* queue.waiters();
   }
 
   /** Returns the queue of a lease. A lease that has not ended has one. */
-  #queueOf({ key }: Lease): LocalQueue {
-    const queue = this.#queues.get(key);
-    if (!(queue instanceof LocalQueue)) throw new Error(`${key} is held outside any queue`);
+  #queueOf({ key }: Lease): ExclusiveQueue {
+    const queue = this.#exclusive.get(key);
+    if (queue === undefined) throw new Error(`${key} is held outside any queue`);
     return queue;
   }
 
@@ -256,12 +211,12 @@ export class LockManager implements QueueContext {
 
   /** Whether there are no waiters and no leases. */
   get isEmpty(): boolean {
-    return this.#queues.size === 0 && this.#multiLockCount === 0;
+    return this.#exclusive.size === 0 && this.#shared.size === 0 && this.#multiLockCount === 0;
   }
 
   /** Returns the keys that callers hold or wait for. A key may occur twice. */
   *keys(): Iterable<string> {
-    for (const { key } of this.#queues.values()) yield key;
+    for (const { key } of this.#queues()) yield key;
   }
 
   /** Calls `onChange` whenever this may have become empty. Returns a function that ends this. */
@@ -303,9 +258,18 @@ export class LockManager implements QueueContext {
     this.#onChange();
   }
 
-  onEmpty(queue: { readonly name: string }): void {
-    if (this.#queues.get(queue.name) === queue) this.#queues.delete(queue.name);
+  onEmpty(queue: { readonly key: string }): void {
+    if (queue instanceof SharedQueue) this.#removeShared(queue);
+    else if (this.#exclusive.get(queue.key) === queue) this.#exclusive.delete(queue.key);
     this.#onChange();
+  }
+
+  #removeShared(queue: SharedQueue): void {
+    const queues = this.#shared.get(queue.key);
+    const id = queue.terms ?? queue;
+    if (queues?.get(id) !== queue) return;
+    queues.delete(id);
+    if (queues.size === 0) this.#shared.delete(queue.key);
   }
 
   /**
@@ -371,16 +335,10 @@ export class LockManager implements QueueContext {
   }
 }
 
-function requestOf<Request>({ request }: { readonly request: Request }): Request {
-  return request;
-}
+/** The queues for one key that is shared: by the terms of their callers, or by themselves if they have one caller alone. */
+type SharedQueues = RecyclingMap<string | SharedQueue, SharedQueue>;
 
-/** Returns the request of a command. The batch contains only commands that enqueue. */
-function enqueueRequestOf({ request }: AcquireCommand): EnqueueRequest | [] {
-  return "ticket" in request ? request : [];
-}
-
-/** Returns the name of the queue for waiters that share a key on the same terms. */
-function sharedQueueName({ key, permits, lockTimeMs, replicas }: Waiter): string {
-  return `${RESERVED_NAMESPACE}${permits}:${lockTimeMs}:${replicas}:${key}`;
+/** Returns the terms of a waiter. Callers on the same terms may share a hold. */
+function termsOf({ permits, lockTimeMs, replicas }: Waiter): string {
+  return `${permits}:${lockTimeMs}:${replicas}`;
 }

@@ -13,9 +13,6 @@ const LONGEST_WAIT_MS = 4;
 /** The pause before the next renewal, if the store did not reply about a hold that it may have lost. */
 const RETRY_PAUSE_MS = 200;
 
-/** The shortest time that one command gets. */
-const LEAST_COMMAND_TIME_MS = 200;
-
 /**
  * Renews shared holds before their time, for three reasons: to learn whether somebody waits, to release permits, and to
  * confirm the hold for callers that left it. The renewals of one tick share one command, however many callers they serve.
@@ -73,10 +70,7 @@ export class Refreshes {
   readonly #send = (): void => {
     const pending = this.#pending;
     this.#pending = new Set();
-    const { usualTimeoutMs } = this.#inFlight;
-    for (const { leases, timeoutMs } of groupForCommands(pending, (one) =>
-      Math.min(timeoutMsFor(one), usualTimeoutMs),
-    )) {
+    for (const { leases, timeoutMs } of groupForCommands(pending, this.#inFlight.usualTimeoutMs)) {
       for (let from = 0; from < leases.length; from += MOST_AT_ONCE)
         void this.#renew(leases.slice(from, from + MOST_AT_ONCE), timeoutMs);
     }
@@ -106,8 +100,4 @@ export class Refreshes {
     if (leases.some((lease) => this.#inDoubt.has(lease)))
       this.#retryTimer.set(this.#clock.now() + RETRY_PAUSE_MS);
   }
-}
-
-function timeoutMsFor({ lockTimeMs }: SharedLease): number {
-  return Math.max(lockTimeMs / 3, LEAST_COMMAND_TIME_MS);
 }

@@ -1,25 +1,25 @@
-import type { Clock, Timer } from "../base/clock";
+import type { CancelTimer, Clock, Timer } from "../base/clock";
 import type { InFlight } from "../commands/in-flight";
 import { renewMany, renewOne } from "../commands/renew";
 import type { RenewReply, RenewRequest, Store } from "../stores/port";
 import type { Suspension } from "../base/suspension";
-import type { Deadlines } from "./deadlines";
+import { renewalTimeoutMs } from "./command-times";
 import { ofReplicas, type Lease } from "./lease";
-import { lossOf, SUSPENDED, type Loss, type Trouble } from "./loss";
+import { deadlinePassed, HELD_AT_MOST, lossOf, SUSPENDED, type Loss, type Trouble } from "./loss";
 import type { Waiter } from "./waiter";
 
 /**
  * Renews all leases of the process at a third of their lock time. One timer serves all of them, and leases that are due at about the same
  * time share a command. If the store does not reply, the renewal is retried soon. A lease is lost at its deadline at the latest. `stop` is
- * final, even for a renewal that is in flight.
+ * final, even for a renewal that is in flight. `Lease.renewal` has the state of each lease.
  */
 export class Renewals {
   readonly #clock: Clock;
   readonly #store: Store;
   readonly #inFlight: InFlight;
-  readonly #deadlines: Deadlines;
   readonly #suspension: Suspension;
   readonly #leases: () => Iterable<Lease>;
+  readonly #deadlines: Deadlines;
   /** How long the store may keep a lease for which a longer time was requested, whether or not the reply arrived. */
   readonly #requestedTimes = new WeakMap<Lease, number>();
   /** How many leases are renewed. */
@@ -33,14 +33,13 @@ export class Renewals {
     clock: Clock,
     store: Store,
     inFlight: InFlight,
-    deadlines: Deadlines,
     suspension: Suspension,
     leases: () => Iterable<Lease>,
   ) {
     this.#clock = clock;
     this.#store = store;
     this.#inFlight = inFlight;
-    this.#deadlines = deadlines;
+    this.#deadlines = new Deadlines(clock);
     this.#suspension = suspension;
     this.#leases = leases;
     this.#timer = clock.timerInBackground(() => this.#renewDue());
@@ -52,7 +51,7 @@ export class Renewals {
     if (lease.isAtItsLimit(now)) return this.#deadlines.watch(lease);
     const thirdMs = lease.lockTimeMs / 3;
     if (leftMs > thirdMs) this.#schedule(lease, now + thirdMs);
-    else this.#trySoon(lease, now); // The reply took so long that a third from now would be too late.
+    else this.#retry(lease, now); // The reply took so long that a third from now would be too late.
   }
 
   /** Notes that the store may keep the lease for this long after a command, whatever its lock time is. */
@@ -61,7 +60,7 @@ export class Renewals {
   }
 
   isKept(lease: Lease): boolean {
-    return lease.renewAt !== NEVER;
+    return lease.renewal !== "off";
   }
 
   /**
@@ -126,12 +125,17 @@ export class Renewals {
 
   stop(lease: Lease): void {
     this.#deadlines.forget(lease);
-    if (lease.renewAt === NEVER) return;
-    lease.renewAt = NEVER;
+    if (lease.renewal === "off") return;
+    lease.renewal = "off";
     this.#keptCount -= 1;
     if (this.#keptCount > 0) return;
     this.#timerAt = Infinity;
     this.#timer.clear();
+  }
+
+  /** Reports the lease as lost at its deadline, although nobody renews it. */
+  watchDeadline(lease: Lease): void {
+    if (!this.isKept(lease)) this.#deadlines.watch(lease);
   }
 
   /** Expires a lease whose key another lease of this process holds now. This process had not noticed its end yet. */
@@ -151,8 +155,8 @@ export class Renewals {
    */
   onSuspended(now: number): void {
     for (const lease of Array.from(this.#leases())) {
-      if (lease.renewAt === NEVER) this.lose(lease, SUSPENDED);
-      else if (lease.renewAt !== IN_FLIGHT) this.#schedule(lease, now);
+      if (lease.renewal === "off") this.lose(lease, SUSPENDED);
+      else if (lease.renewal === "due") this.#schedule(lease, now);
     }
   }
 
@@ -161,13 +165,16 @@ export class Renewals {
     this.stop(lease);
   }
 
-  #trySoon(lease: Lease, now: number, trouble?: Trouble): void {
+  /** Renews the lease soon, unless its deadline has passed. */
+  #retry(lease: Lease, now: number, trouble?: Trouble): void {
     this.#deadlines.watch(lease, trouble);
-    this.#schedule(lease, now + lease.lockTimeMs / 30);
+    if (lease.untilDeadline(now) > 0) this.#schedule(lease, now + lease.lockTimeMs / 30);
+    else this.#expire(lease);
   }
 
   #schedule(lease: Lease, at: number): void {
-    if (lease.renewAt === NEVER) this.#keptCount += 1;
+    if (lease.renewal === "off") this.#keptCount += 1;
+    lease.renewal = "due";
     lease.renewAt = Math.ceil(at);
     this.#setTimer(lease.renewAt);
   }
@@ -184,22 +191,17 @@ export class Renewals {
     const now = this.#clock.now();
     const due: Lease[] = [];
     for (const lease of this.#leases()) {
-      if (lease.renewAt === NEVER || lease.renewAt === IN_FLIGHT) continue;
+      if (lease.renewal !== "due") continue;
       if (lease.renewAt <= now + this.#toleranceMs(lease)) due.push(lease);
       else this.#setTimer(lease.renewAt);
     }
     const alive = due.filter((lease) => lease.untilDeadline(now) > 0);
-    for (const { leases, timeoutMs } of groupForCommands(alive, (lease) => this.#timeoutMsFor(lease)))
+    for (const { leases, timeoutMs } of groupForCommands(alive, this.#inFlight.usualTimeoutMs))
       void this.#renew(leases, now, timeoutMs);
     // This comes last, because callbacks that learn of a loss may stop other leases immediately.
     for (const lease of due) {
       if (!lease.isOver && lease.untilDeadline(now) === 0) this.#expire(lease);
     }
-  }
-
-  /** The time that a renewal of the lease may take. It leaves time for another one. */
-  #timeoutMsFor({ lockTimeMs }: Lease): number {
-    return Math.min(Math.max(lockTimeMs / 3, LEAST_COMMAND_TIME_MS), this.#inFlight.usualTimeoutMs);
   }
 
   /** How early the lease may be renewed, so that leases that are due at about the same time share a command. A retry is never early. */
@@ -209,7 +211,7 @@ export class Renewals {
 
   async #renew(leases: readonly Lease[], sentAt: number, timeoutMs: number): Promise<void> {
     for (const lease of leases) {
-      lease.renewAt = IN_FLIGHT;
+      lease.renewal = "sent";
       if (lease.untilDeadline(sentAt) <= this.#inFlight.usualTimeoutMs) this.#deadlines.watch(lease);
     }
     const requests = leases.map((lease) => ({
@@ -223,9 +225,9 @@ export class Renewals {
     const replies = await renewMany(this.#store, this.#inFlight, requests, timeoutMs);
     for (const [index, lease] of leases.entries()) {
       const [request, reply] = [requests[index], replies[index]];
-      if (request === undefined || reply === undefined || lease.renewAt !== IN_FLIGHT) continue;
+      if (request === undefined || reply === undefined || lease.renewal !== "sent") continue;
       const fault = this.#inFlight.handle(() => this.#conclude(lease, reply, sentAt, request));
-      if (fault !== undefined && lease.renewAt === IN_FLIGHT) this.#trySoon(lease, this.#clock.now(), fault);
+      if (fault !== undefined && lease.renewal === "sent") this.#retry(lease, this.#clock.now(), fault);
     }
   }
 
@@ -233,13 +235,10 @@ export class Renewals {
     const { lockTimeMs, replicas = 0 } = request;
     const trustedSince = this.#suspension.trustedSince();
     const now = this.#clock.now();
+    if (reply instanceof Error) return this.#retry(lease, now, { error: reply });
     // A body that entered meanwhile may need more replicas than this command asked for.
-    if (reply instanceof Error || sentAt < trustedSince || replicas < lease.replicas) {
-      const trouble = reply instanceof Error ? { error: reply } : undefined;
-      if (lease.untilDeadline(now) > 0) return this.#trySoon(lease, now, trouble);
-      if (trouble !== undefined) this.#deadlines.watch(lease, trouble);
-      return this.#expire(lease);
-    }
+    const isDecisive = sentAt >= trustedSince && replicas >= lease.replicas;
+    if (!isDecisive) return this.#retry(lease, now);
     if (!reply.renewed) {
       return this.lose(lease, lossOf(lease.requestId, reply.holder, lease.untilDeadline(now) > 0));
     }
@@ -251,17 +250,60 @@ export class Renewals {
   }
 }
 
+/** Reports a lease as lost exactly at its deadline, if it may not be renewed in time. */
+export class Deadlines {
+  readonly #clock: Clock;
+  readonly #watched = new Map<Lease, { cancel: CancelTimer; trouble: Trouble | undefined }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** @param trouble why it may not be renewed in time, if that is known */
+  watch(lease: Lease, trouble?: Trouble): void {
+    const watched = this.#watched.get(lease);
+    if (watched === undefined) this.#watched.set(lease, { cancel: this.#startTimer(lease), trouble });
+    else if (trouble !== undefined) watched.trouble = trouble;
+  }
+
+  isWatched(lease: Lease): boolean {
+    return this.#watched.has(lease);
+  }
+
+  forget(lease: Lease): void {
+    if (this.#watched.size === 0) return;
+    this.#watched.get(lease)?.cancel();
+    this.#watched.delete(lease);
+  }
+
+  /** Reports to the holder that the lease is lost, because its deadline has passed. */
+  expire(lease: Lease): void {
+    const { trouble } = this.#watched.get(lease) ?? {};
+    this.forget(lease);
+    lease.lose(lease.isAtItsLimit(this.#clock.now()) ? HELD_AT_MOST : deadlinePassed(trouble));
+  }
+
+  #startTimer(lease: Lease): CancelTimer {
+    return this.#clock.afterInBackground(lease.untilDeadline(this.#clock.now()), () => {
+      const watched = this.#watched.get(lease);
+      if (watched === undefined) return;
+      if (lease.untilDeadline(this.#clock.now()) > 0) watched.cancel = this.#startTimer(lease);
+      else this.expire(lease);
+    });
+  }
+}
+
 /**
  * Groups the leases that may share a command: they have the same timeout and the same number of replicas. An urgent lease, or one that
  * waits for a slow replica, must not cost another caller its lock.
  */
 export function groupForCommands<Some extends Lease>(
   leases: Iterable<Some>,
-  timeoutMsOf: (lease: Some) => number,
+  usualTimeoutMs: number,
 ): Iterable<{ readonly leases: readonly Some[]; readonly timeoutMs: number }> {
   const groups = new Map<string, { readonly leases: Some[]; readonly timeoutMs: number }>();
   for (const lease of leases) {
-    const timeoutMs = timeoutMsOf(lease);
+    const timeoutMs = renewalTimeoutMs(lease, usualTimeoutMs);
     const name = `${timeoutMs} ${lease.replicas}`;
     const group = groups.get(name);
     if (group === undefined) groups.set(name, { leases: [lease], timeoutMs });
@@ -277,10 +319,3 @@ export type Wanted = Pick<Waiter, "lockTimeMs" | "fencing" | "replicas" | "isWat
 function renewalTimeMs(lease: Lease, lockTimeMs: number, now: number): number {
   return Math.min(lockTimeMs, Math.max(Math.ceil(lease.maxHoldTimeLeftMs(now)), 1));
 }
-
-/** The shortest time that one renewal gets, even if that leaves no time for another. */
-const LEAST_COMMAND_TIME_MS = 200;
-
-/** `renewAt` of a lease that is not renewed, and of one whose renewal is in flight. */
-const NEVER = 0;
-const IN_FLIGHT = -1;

@@ -1,8 +1,7 @@
 import type { CancelTimer } from "../base/clock";
 import { UNLIMITED } from "../base/limits";
 import type { ReleaseRequest, Renewed, RenewReply, RenewRequest } from "../stores/port";
-import type { Holder } from "./holder";
-import { Lease } from "./lease";
+import { Lease, type Grant, type Holder } from "./lease";
 import type { Loss } from "./loss";
 import type { Ended } from "./hand-off-turn";
 
@@ -11,18 +10,6 @@ export const JOIN_WINDOW_MS = 100;
 
 /** How often each permit of a hold may be used in its first 100 ms although others wait. The same limit applies to exclusive locks. */
 const MOST_USES = 16;
-
-/** What the store reported when it granted or renewed a hold. */
-export interface Grant {
-  /** On the monotonic clock: a time before the command was sent. */
-  readonly sentAt: number;
-  /** How many permits the hold has. */
-  readonly count: number;
-  /** Whether somebody waited in the store queue at that time. */
-  readonly somebodyWaits: boolean;
-  /** On the monotonic clock: callers that came by then came before all waiters in the store queue. */
-  readonly coversUntil: number;
-}
 
 /** The request and the reply of an extra renewal. */
 export interface Refreshed {
@@ -39,7 +26,7 @@ export interface Refreshed {
 /** The queue that owns a shared lease. */
 export interface LeaseOwner {
   leave(lease: SharedLease, holder: Holder, now: number, ended: Ended): void;
-  leaveToExpire(lease: SharedLease): void;
+  leaveToExpire(lease: Lease): void;
   /** Sets the timer that ends the lock of the caller when its `holdAtMost` is over. */
   watchLimit(lease: SharedLease, holder: Holder): void;
   /** Excludes a lost lease from joins, and wakes the first waiter. */

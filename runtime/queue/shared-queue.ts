@@ -1,18 +1,12 @@
 import type { CancelTimer } from "../base/clock";
-import { ReleaseCommand, type ReleaseListener } from "../commands/release";
-import { NoReplyError } from "../commands/in-flight";
-import { Fifo } from "../base/fifo";
 import { UNLIMITED } from "../base/limits";
-import type { ReleaseReply } from "../stores/port";
-import { commandTimeFor, Acquisition, UNREACHABLE_PAUSE_MS, type WaiterQueue } from "./acquisition";
-import { concludeEnd, leaveUnconfirmed, type Ending } from "./ending";
-import type { Holder } from "./holder";
-import type { Lease } from "./lease";
-import type { Obstacle } from "./local-queue";
+import { acquireTimeoutMs, UNREACHABLE_PAUSE_MS } from "./command-times";
+import { HandOffTurn, type Ended } from "./hand-off-turn";
+import { KeyQueue, NO_REPLY_YET, type Obstacle } from "./key-queue";
+import type { Grant, Holder, Lease } from "./lease";
 import { HELD_AT_MOST, lossOf, unconfirmed, type Trouble } from "./loss";
 import type { QueueContext } from "./queue-context";
-import { SharedLease, type Grant, type LeaseOwner, type Refreshed } from "./shared-lease";
-import { HandOffTurn, type Ended } from "./hand-off-turn";
+import { SharedLease, type LeaseOwner, type Refreshed } from "./shared-lease";
 import type { Waiter } from "./waiter";
 
 /** How long a waiter sleeps while its own process holds all permits. A release wakes it earlier. */
@@ -24,20 +18,16 @@ const HELD_BACK_MS = 1_000;
  *
  * A caller without a watchdog, or with `autoUnlock=false`, has its own queue and its own hold.
  */
-export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<Ending> {
-  readonly key: string;
-  readonly name: string;
-  readonly #context: QueueContext;
+export class SharedQueue extends KeyQueue implements LeaseOwner {
+  /** The terms that its callers have in common. `undefined` if it is for one caller alone. */
+  readonly terms: string | undefined;
   readonly #isJoinable: boolean;
-  /** Each waiter, and when it came, on the monotonic clock. */
-  readonly #waiting = new Fifo<Waiter, number>();
   /** All leases that have not ended, including lost ones. */
   readonly #leases = new Set<SharedLease>();
   /** Leases with room for one more caller. For readers this is the newest lease only. */
   #roomy = new Set<SharedLease>();
   /** How many permits this process holds, without lost leases. */
   #held = 0;
-  #acquisition: Acquisition | undefined;
   /** The lease whose renewal is in flight to learn whether somebody waits. */
   #refreshing: SharedLease | undefined;
   /** The waiter whose try waits for that renewal, if there is one. */
@@ -45,35 +35,16 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
   /** Why the last such renewal failed, if it did. */
   #trouble: Trouble | undefined;
 
-  constructor(context: QueueContext, key: string, name: string, isJoinable: boolean) {
-    this.#context = context;
-    this.key = key;
-    this.name = name;
+  constructor(context: QueueContext, key: string, terms: string | undefined, isJoinable: boolean) {
+    super(context, key);
+    this.terms = terms;
     this.#isJoinable = isJoinable;
-  }
-
-  get first(): Waiter | undefined {
-    return this.#waiting.first;
-  }
-
-  get waitingCount(): number {
-    return this.#waiting.size;
-  }
-
-  waiters(): Iterable<Waiter> {
-    return this.#waiting.keys();
-  }
-
-  leases(): Iterable<SharedLease> {
-    return this.#leases;
   }
 
   /** How many permits the first waiter asks for, also on behalf of the waiters behind it. */
   get wanted(): number | undefined {
     const permits = this.first?.permits ?? 1;
-    return permits === UNLIMITED
-      ? undefined
-      : Math.max(Math.min(this.#waiting.size, permits - this.#held), 1);
+    return permits === UNLIMITED ? undefined : Math.max(Math.min(this.waitingCount, permits - this.#held), 1);
   }
 
   /** Whether a caller that comes now joins a hold immediately. */
@@ -82,47 +53,32 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     if (
       lease === undefined ||
       this.first !== undefined ||
-      this.#context.firstExclusive(this.key) !== undefined
+      this.context.firstExclusive(this.key) !== undefined
     )
       return false;
-    return this.#isUsable(lease) && lease.mayJoin(Infinity, this.#context.suspension.readAt);
+    return this.#isUsable(lease) && lease.mayJoin(Infinity, this.context.suspension.readAt);
   }
 
   // ---- waiting ----------------------------------------------------------------------------------------
 
-  join(waiter: Waiter): void {
-    this.#waiting.set(waiter, this.#context.clock.now());
-  }
-
-  /** Removes a waiter. A request in flight serves the next waiter. */
-  giveUp(waiter: Waiter): void {
-    const wasFirst = this.first === waiter;
-    this.#waiting.delete(waiter);
+  override giveUp(waiter: Waiter): void {
     if (this.#try?.waiter === waiter) this.#endTry();
-    if (this.#waiting.size === 0) this.#onNoWaiters();
-    else if (wasFirst) this.first?.wake();
-    this.#prune();
+    super.giveUp(waiter);
   }
 
   /** Whether this is the first waiter, and it may join a hold or ask the store. */
   mayAsk(waiter: Waiter): boolean {
     if (this.first !== waiter) return false;
-    return this.#acquisition !== undefined || this.#joinable() !== undefined || this.#mayAskForMore(waiter);
+    return this.acquisition !== undefined || this.#joinable() !== undefined || this.#mayAskForMore(waiter);
   }
 
-  /** Starts a try of the waiter. When `onTried` is called, a waiter that was admitted holds the lock. */
   ask(waiter: Waiter): void {
     this.#admit();
     if (this.first !== waiter) return;
     const lease = this.#leaseInDoubt();
     if (lease !== undefined) return this.#refresh(lease, waiter);
-    if (!this.#mayAskForMore(waiter) && this.#acquisition === undefined) return waiter.onTried();
-    this.#askStore(waiter);
-  }
-
-  #askStore(waiter: Waiter): void {
-    this.#acquisition ??= new Acquisition(this.#context, this);
-    this.#acquisition.ask(waiter);
+    if (!this.#mayAskForMore(waiter) && this.acquisition === undefined) return waiter.onTried();
+    this.askStore(waiter);
   }
 
   /** This process never asks for more permits than there are. */
@@ -133,28 +89,23 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
   retryInMs(waiter: Waiter): number {
     if (this.first !== waiter) return Infinity;
     if (this.#trouble !== undefined) return UNREACHABLE_PAUSE_MS;
-    return this.#acquisition?.retryInMs ?? HELD_BACK_MS;
+    return this.acquisition?.retryInMs ?? HELD_BACK_MS;
   }
 
   obstacle(waiter: Waiter): Obstacle {
-    const trouble = this.#acquisition?.trouble ?? this.#trouble;
+    const trouble = this.acquisition?.trouble ?? this.#trouble;
     if (trouble !== undefined) return { kind: "store", trouble };
-    const here = this.#context.sharedLeasesFor(waiter);
-    const [lease] = this.#acquisition?.hasFoundHolder === true && waiter.permits === UNLIMITED ? [] : here;
+    const here = this.context.sharedLeasesFor(waiter);
+    const [lease] = this.acquisition?.hasFoundHolder === true && waiter.permits === UNLIMITED ? [] : here;
     if (lease !== undefined) return { kind: "held here", holder: lease.members };
-    if (this.#acquisition?.hasFoundHolder === true)
-      return { kind: "held elsewhere", value: this.#acquisition.heldBy };
+    if (this.acquisition?.hasFoundHolder === true)
+      return { kind: "held elsewhere", value: this.acquisition.heldBy };
     return this.first === waiter ? { kind: "store", trouble: NO_REPLY_YET } : { kind: "asked for here" };
   }
 
-  #onNoWaiters(): void {
-    this.#acquisition?.abandon();
-    this.#acquisition = undefined;
+  protected override onNoWaiters(): void {
+    super.onNoWaiters();
     for (const lease of Array.from(this.#roomy)) this.#releaseSpare(lease);
-  }
-
-  #prune(): void {
-    if (this.#waiting.size === 0 && this.#leases.size === 0) this.#context.onEmpty(this);
   }
 
   // ---- joining ----------------------------------------------------------------------------------------
@@ -163,23 +114,26 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     return new SharedLease(this, terms, permits, this.#isJoinable);
   }
 
-  begin(lease: Lease, first: Waiter, grant: Grant): number | undefined {
-    if (!(lease instanceof SharedLease))
-      throw new Error(`${this.key}: a shared queue got a lease of another kind`);
-    lease.begin(grant);
-    const waitedMs = first.onGranted(lease, undefined);
-    if (waitedMs === undefined) return undefined;
-    this.#waiting.delete(first);
-    this.#acquisition = undefined;
+  override begin(lease: Lease, first: Waiter, grant: Grant): number | undefined {
+    sharedLease(lease).begin(grant);
+    return super.begin(lease, first, grant);
+  }
+
+  leases(): Iterable<SharedLease> {
+    return this.#leases;
+  }
+
+  protected get hasLeases(): boolean {
+    return this.#leases.size > 0;
+  }
+
+  protected add(begun: Lease): void {
+    const lease = sharedLease(begun);
     this.#trouble = undefined;
     this.#leases.add(lease);
     if (lease.capacity !== UNLIMITED) this.#held += lease.capacity;
     if (lease.capacity === UNLIMITED) this.#roomy = new Set([lease]);
     else if (lease.hasRoom) this.#roomy.add(lease);
-    this.#context.onBegin();
-    const { renewals, suspension } = this.#context;
-    if (first.isWatched) renewals.keep(lease, suspension.readAt);
-    return waitedMs;
   }
 
   /** Admits the waiters behind the one that got the hold. */
@@ -194,12 +148,9 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
       if (lease === undefined) return;
       const waitedMs = first.onGranted(lease, undefined);
       if (waitedMs === undefined) return;
-      this.#waiting.delete(first);
+      this.remove(first);
       if (!lease.hasRoom) this.#roomy.delete(lease);
-      if (this.#waiting.size === 0) {
-        this.#acquisition?.abandon();
-        this.#acquisition = undefined;
-      }
+      if (this.first === undefined) super.onNoWaiters();
       first.onEntered(waitedMs);
     }
   }
@@ -209,28 +160,17 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     const { first } = this;
     const [lease] = this.#roomy;
     if (first === undefined || lease === undefined || !this.#isUsableFor(first, lease)) return undefined;
-    const cameAt = this.#waiting.get(first) ?? Infinity;
-    return lease.mayJoin(cameAt, this.#context.suspension.readAt) ? lease : undefined;
+    return lease.mayJoin(first.joinedAt, this.context.suspension.readAt) ? lease : undefined;
   }
 
-  /** Whether the lease is as good as a new grant. It does not consider the waiters of other processes. */
+  /** Whether a caller may join the lease, if no waiter came before it. */
   #isUsable(lease: SharedLease): boolean {
-    const { renewals, suspension, isClosed } = this.#context;
-    const { lockTimeMs } = lease;
-    const leftMs = suspension.timeLeft(lease);
-    return (
-      !isClosed &&
-      this.#isJoinable &&
-      leftMs > lockTimeMs / 2 &&
-      // `extend()` may have extended it for one caller only.
-      renewals.maxLockTimeMs(lease) <= lockTimeMs &&
-      renewals.isKept(lease)
-    );
+    return this.#isJoinable && this.isAsGoodAsNew(lease);
   }
 
   /** Whether the lease is usable, and no waiter of this process that wants the key alone came before. */
   #isUsableFor(first: Waiter, lease: SharedLease): boolean {
-    const alone = this.#context.firstExclusive(this.key);
+    const alone = this.context.firstExclusive(this.key);
     return (alone === undefined || first.waitsSince < alone.waitsSince) && this.#isUsable(lease);
   }
 
@@ -251,15 +191,15 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     }
     if (this.#refreshing === lease) return;
     this.#refreshing = lease;
-    this.#context.refreshes.now(lease);
+    this.context.refreshes.now(lease);
   }
 
   /** Starts a try of the waiter. It ends with the reply, or earlier if the wait budget ends. */
   #startTry(waiter: Waiter): void {
     this.#endTry();
-    const { clock, inFlight } = this.#context;
+    const { clock, inFlight } = this.context;
     const { usualTimeoutMs } = inFlight;
-    const timeoutMs = commandTimeFor(waiter, clock.now(), usualTimeoutMs);
+    const timeoutMs = acquireTimeoutMs(waiter, clock.now(), usualTimeoutMs);
     const endTry = (): void => {
       if (this.#try?.waiter !== waiter) return;
       this.#trouble ??= NO_REPLY_YET;
@@ -281,7 +221,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     if (isRefreshReply) this.#refreshing = undefined;
     this.#trouble = undefined;
     if (!lease.isOver) {
-      const { clock, renewals, suspension } = this.#context;
+      const { clock, renewals, suspension } = this.context;
       if (reply instanceof Error) {
         this.#trouble = { error: reply };
         lease.turn?.report(handOffs, unconfirmed(reply));
@@ -298,7 +238,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
       }
     }
     const isLeft = lease.isOver && !lease.isReleased && lease.members.size === 0;
-    if (isLeft && this.#leases.has(lease)) this.#end(lease, () => {});
+    if (isLeft && this.#leases.has(lease)) this.#release(lease);
     // After an error the first waiter pauses, because an immediate retry could fail immediately.
     if (this.#trouble === undefined) this.#onChange();
     this.#releaseSpare(lease); // It may be empty without being in `#roomy`.
@@ -307,7 +247,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     if (waiter === undefined || this.first !== waiter || this.#trouble !== undefined) return this.#endTry();
     this.#try?.cancel?.();
     this.#try = undefined;
-    this.#askStore(waiter);
+    this.askStore(waiter);
   }
 
   /** Handles the reply to a regular renewal. */
@@ -321,7 +261,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
     this.#admit();
     for (const lease of Array.from(this.#roomy)) this.#releaseSpare(lease);
     this.first?.wake();
-    this.#prune();
+    this.prune();
   }
 
   /** Releases permits, or a whole hold, that nobody in this process may use. */
@@ -332,16 +272,16 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
       if (lease !== this.#joinable() && lease.hasRoom) this.#refresh(lease);
       return;
     }
-    if (lease.members.size === 0) return this.#end(lease, () => {});
+    if (lease.members.size === 0) return this.#release(lease);
     if (lease.capacity === UNLIMITED || !lease.hasRoom) return;
     // If nobody waits elsewhere, one renewal serves all callers that leave within a few milliseconds, or that return.
-    if (lease.somebodyWaits) this.#context.refreshes.now(lease);
-    else this.#context.refreshes.soon(lease);
+    if (lease.somebodyWaits) this.context.refreshes.now(lease);
+    else this.context.refreshes.soon(lease);
   }
 
   /** Whether the first waiter may join the lease, now or as soon as the store reports that nobody waits. */
   #isWanted(lease: SharedLease): boolean {
-    if (this.#trouble !== undefined || this.#waiting.size === 0 || !this.#roomy.has(lease)) return false;
+    if (this.#trouble !== undefined || this.first === undefined || !this.#roomy.has(lease)) return false;
     return lease === this.#joinable() || lease === this.#leaseInDoubt();
   }
 
@@ -365,28 +305,22 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
       return this.#onLeft(lease);
     }
     if (lease.isOver) {
-      if (lease.members.size === 0) return this.#end(lease, ended);
+      if (lease.members.size === 0) return this.#release(lease, ended);
       return ended(lease.loss);
     }
     lease.turn ??= new HandOffTurn(now);
     this.#makeRoom(lease);
     this.#admit();
     const isLast = lease.members.size === 0 && !lease.isOver;
-    if (isLast && !this.#isWorthKeeping(lease)) return this.#end(lease, ended);
+    if (isLast && !this.#isWorthKeeping(lease)) return this.#release(lease, ended);
     lease.turn.add(ended);
-    this.#context.refreshes.soon(lease);
+    this.context.refreshes.soon(lease);
     this.#releaseSpare(lease);
-  }
-
-  leaveToExpire(lease: SharedLease): void {
-    this.#forget(lease);
-    lease.end("left to expire");
-    this.#finish(lease);
   }
 
   /** Sets the timer that ends the lock of one caller when its `holdAtMost` is over. The others keep the hold. */
   watchLimit(lease: SharedLease, holder: Holder): void {
-    const { clock } = this.#context;
+    const { clock } = this.context;
     const cancel = clock.afterInBackground(holder.mayHoldUntil - clock.now(), () => {
       if (lease.isOver || !lease.isHeldBy(holder)) return;
       if (clock.now() < holder.mayHoldUntil) return this.watchLimit(lease, holder);
@@ -409,7 +343,7 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
 
   #isWorthKeeping(lease: SharedLease): boolean {
     if (this.#refreshing === lease) return true;
-    return this.#waiting.size > 0 && this.#roomy.has(lease) && lease === this.#leaseInDoubt();
+    return this.first !== undefined && this.#roomy.has(lease) && lease === this.#leaseInDoubt();
   }
 
   /** Excludes a lost lease from joins, and wakes the first waiter. */
@@ -427,48 +361,25 @@ export class SharedQueue implements WaiterQueue, LeaseOwner, ReleaseListener<End
 
   // ---- the end of a hold ------------------------------------------------------------------------------
 
-  #end(lease: SharedLease, ended: Ended): void {
-    const { store, releases, renewals, clock, isClosed, refreshes } = this.#context;
-    const now = clock.now();
-    const isBeforeDeadline = lease.untilDeadline(now) > 0;
+  /** Ends a hold that nobody needs any more. */
+  #release(lease: SharedLease, ended: Ended = () => {}): void {
+    const { clock, refreshes } = this.context;
     this.#forget(lease);
     refreshes.forget(lease);
     if (this.#refreshing === lease) this.#refreshing = undefined;
     if (this.#refreshing === undefined) this.#endTry();
-    if (isClosed && lease.loss?.isReleased === true) {
-      ended(lease.loss);
-      return this.#finish(lease);
-    }
-    lease.end("released");
-    renewals.stop(lease);
-    releases.send(
-      new ReleaseCommand(store, this, lease.releaseRequest(), {
-        lease,
-        isBeforeDeadline,
-        ended,
-        isOver: false,
-      }),
-    );
+    const ending = this.end(lease, clock.now(), ended);
+    if (ending !== undefined) this.sendRelease(ending, lease.releaseRequest());
   }
 
-  onReleaseReply({ held }: ReleaseCommand<Ending>, reply: ReleaseReply): void {
-    concludeEnd(this.#context, held, reply, () => this.#finish(held.lease));
-  }
-
-  onReleaseFailure({ held }: ReleaseCommand<Ending>, error: unknown): void {
-    const finish = (): void => this.#finish(held.lease);
-    leaveUnconfirmed(this.#context, held, error, finish, () => this.first?.wake());
-  }
-
-  #finish(lease: Lease): void {
-    this.#context.renewals.stop(lease);
-    this.#context.verifier.forget(lease);
-    if (lease instanceof SharedLease) this.#leases.delete(lease);
-    this.#context.onFree(lease);
+  protected drop(lease: Lease): void {
+    this.#leases.delete(sharedLease(lease));
+    this.context.onFree(lease);
     this.first?.wake();
-    this.#prune();
-    this.#context.onEnd();
   }
 }
 
-const NO_REPLY_YET: Trouble = { error: new NoReplyError("no reply from the store yet") };
+function sharedLease(lease: Lease): SharedLease {
+  if (lease instanceof SharedLease) return lease;
+  throw new Error(`${lease.key}: a shared queue got a lease of another kind`);
+}

@@ -21,6 +21,8 @@ export interface LockTerms {
 export interface Waiter extends LockTerms {
   /** On the monotonic clock: when its wait began. */
   readonly waitsSince: number;
+  /** On the monotonic clock: when it joined its queue. */
+  readonly joinedAt: number;
   /** On the monotonic clock: when its wait budget ends. */
   readonly budgetEndsAt: number;
   /** On the monotonic clock: the latest time at which a reply is useful. A waiter without patience still waits for one reply. */

@@ -1,5 +1,5 @@
 import test from "ava";
-import { Deadlines } from "../../runtime/queue/deadlines";
+import { Deadlines } from "../../runtime/queue/renewals";
 import { Lease } from "../../runtime/queue/lease";
 import { VirtualClock } from "../support/virtual-clock";
 

@@ -1,10 +1,8 @@
 import test from "ava";
 import { InFlight } from "../../runtime/commands/in-flight";
 import { LockLostError } from "../../runtime/base/errors";
-import { Deadlines } from "../../runtime/queue/deadlines";
-import type { Holder } from "../../runtime/queue/holder";
 import type { Loss } from "../../runtime/queue/loss";
-import { Lease } from "../../runtime/queue/lease";
+import { Lease, type Holder } from "../../runtime/queue/lease";
 import { Renewals } from "../../runtime/queue/renewals";
 import { Suspension } from "../../runtime/base/suspension";
 import { deferred } from "../support/deferred";
@@ -27,8 +25,7 @@ function keeper(): Keeper {
   const { clock, store, memory } = fleet;
   const leases: Lease[] = [];
   const inFlight = new InFlight(clock, SECOND);
-  const deadlines = new Deadlines(clock);
-  const renewals = new Renewals(clock, store, inFlight, deadlines, new Suspension(clock), () => leases);
+  const renewals = new Renewals(clock, store, inFlight, new Suspension(clock), () => leases);
   return {
     fleet,
     renewals,

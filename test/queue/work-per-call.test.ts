@@ -3,7 +3,7 @@ import { type ExecutionContext } from "ava";
 import { AsyncResource } from "node:async_hooks";
 import { runInside } from "../../runtime/lock/reentrancy";
 import type { LockOptions } from "../../runtime/lock/settings";
-import { LocalQueue } from "../../runtime/queue/local-queue";
+import { KeyQueue } from "../../runtime/queue/key-queue";
 import { newId, placing, renewal, request, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
 import { memoryStore } from "../../runtime/stores/memory";
 import { batching } from "../support/batching-store";
@@ -373,12 +373,12 @@ for (const { who, permits } of [
 
 // ---- planted defects ----------------------------------------------------------------------------------
 
-const { join } = LocalQueue.prototype;
+const { join } = KeyQueue.prototype;
 
 for (const { what, plant, found } of [
   {
     what: "a loop over all waiters",
-    plant(this: LocalQueue, waiter: Parameters<typeof join>[0]): void {
+    plant(this: KeyQueue, waiter: Parameters<typeof join>[0]): void {
       for (const other of this.waiters()) if (other === waiter) return;
       join.call(this, waiter);
     },
@@ -386,7 +386,7 @@ for (const { what, plant, found } of [
   },
   {
     what: "a built-in function that iterates over all waiters",
-    plant(this: LocalQueue, waiter: Parameters<typeof join>[0]): void {
+    plant(this: KeyQueue, waiter: Parameters<typeof join>[0]): void {
       if (![...this.waiters()].includes(waiter)) join.call(this, waiter);
     },
     found: /^a call that waits: runtime\/queue\/lock-manager\.ts:\d+ \(includes\) ran 10 times, then 300$/m,
@@ -394,9 +394,9 @@ for (const { what, plant, found } of [
 ]) {
   inMatrixSerially(`the comparison finds ${what}`, async (t) => {
     t.teardown(() => {
-      LocalQueue.prototype.join = join;
+      KeyQueue.prototype.join = join;
     });
-    LocalQueue.prototype.join = plant;
+    KeyQueue.prototype.join = plant;
     const grown = await compare(t, async (count) => {
       const world = new World(false);
       await world.fleet.foreignHolder(KEY, 100 * SECOND);

@@ -8,7 +8,7 @@ import { Wait } from "../../runtime/lock/wait";
 import { Acquisition } from "../../runtime/queue/acquisition";
 import { ReleaseRetries } from "../../runtime/queue/release-retries";
 import { Lease } from "../../runtime/queue/lease";
-import { LocalQueue } from "../../runtime/queue/local-queue";
+import { ExclusiveQueue } from "../../runtime/queue/exclusive-queue";
 import { SharedLease } from "../../runtime/queue/shared-lease";
 import { HandOffTurn, type Ended } from "../../runtime/queue/hand-off-turn";
 import type { Waiter } from "../../runtime/queue/waiter";
@@ -504,7 +504,7 @@ outsideMatrixSerially("the simulation finds a hand-off to a waiter with a longer
       Object.assign(lease, { lockTimeMs });
       return isHandedOff;
     };
-  const prototype = LocalQueue.prototype as unknown as HandingOff;
+  const prototype = ExclusiveQueue.prototype as unknown as HandingOff;
   await withFault(prototype, "handOff", generous, () => finds(t, "calm", /is let in for .* ms of/));
 });
 
@@ -556,14 +556,14 @@ outsideMatrixSerially(
 );
 
 outsideMatrixSerially("the simulation finds a local queue that serves its last waiter first", async (t) => {
-  const overtaking = (join: LocalQueue["join"]): LocalQueue["join"] =>
-    function (this: LocalQueue, waiter) {
+  const overtaking = (join: ExclusiveQueue["join"]): ExclusiveQueue["join"] =>
+    function (this: ExclusiveQueue, waiter) {
       const { first } = this;
       if (first === undefined) return join.call(this, waiter);
       this.first = waiter;
       join.call(this, first);
     };
-  await withFault(LocalQueue.prototype, "join", overtaking, () => finds(t, "calm", /overtook/));
+  await withFault(ExclusiveQueue.prototype, "join", overtaking, () => finds(t, "calm", /overtook/));
 });
 
 outsideMatrixSerially("the simulation finds a local queue that does not wake its first waiter", async (t) => {
