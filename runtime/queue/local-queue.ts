@@ -198,7 +198,9 @@ export class LocalQueue
     }
     lease.end("released");
     this.#context.renewals.stop(lease);
-    if (!isForNext || isClosed) {
+    const { queue } = store;
+    if (!isForNext || isClosed || queue === undefined) {
+      if (isForNext && !isClosed) this.letOthersTry();
       const ending: NextEnding = { lease, isBeforeDeadline, acquisition: undefined, ended, isOver: false };
       const command = new ReleaseCommand(store, this, releaseRequest, ending);
       return isFreed ? releases.send(command) : inFlight.send(command);
@@ -206,9 +208,14 @@ export class LocalQueue
     const acquisition = (this.#acquisition ??= new Acquisition(this.#context, this));
     const ending: NextEnding = { lease, isBeforeDeadline, acquisition, ended, isOver: false };
     const request = acquisition.requestFor(first);
-    const command = new ReleaseAndEnqueueCommand(store, this, releaseRequest, ending, request, clock.now());
+    const command = new ReleaseAndEnqueueCommand(queue, this, releaseRequest, ending, request, clock.now());
     acquisition.sent(command);
     inFlight.send(command);
+  }
+
+  /** Without a store queue, other processes could only try between this release and the next try of this process. */
+  private letOthersTry(): void {
+    (this.#acquisition ??= new Acquisition(this.#context, this)).pause();
   }
 
   onReleaseReply({ held }: ReleaseCommand<NextEnding>, reply: ReleaseReply): void {

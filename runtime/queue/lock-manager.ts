@@ -80,22 +80,23 @@ export class LockManager implements QueueContext {
     this.inFlight = new InFlight(clock, commandTimeoutMs, (error) =>
       onWarning(`could not process a reply of the store: ${errorMessage(error)}`),
     );
-    const { acquireMany, enqueueMany, releaseMany, splitsMany } = store;
-    const mostAtOnce = splitsMany === true ? Infinity : MOST_AT_ONCE;
+    const { batch } = store;
+    const mostAtOnce = batch?.splitsMany === true ? Infinity : MOST_AT_ONCE;
     this.acquires = new Batch(
       this.inFlight,
-      acquireMany && ((attempts, timeoutMs) => acquireMany.call(store, attempts.map(requestOf), timeoutMs)),
+      batch && ((attempts, timeoutMs) => batch.acquireMany(attempts.map(requestOf), timeoutMs)),
       mostAtOnce,
     );
     this.releases = new Batch(
       this.inFlight,
-      releaseMany && ((drops, timeoutMs) => releaseMany.call(store, drops.map(requestOf), timeoutMs)),
+      batch && ((releases, timeoutMs) => batch.releaseMany(releases.map(requestOf), timeoutMs)),
       mostAtOnce,
     );
+    const enqueueMany = store.queue === undefined ? undefined : batch?.enqueueMany;
     this.enqueues = new Batch(
       this.inFlight,
       enqueueMany &&
-        ((attempts, timeoutMs) => enqueueMany.call(store, attempts.flatMap(enqueueRequestOf), timeoutMs)),
+        ((attempts, timeoutMs) => enqueueMany.call(batch, attempts.flatMap(enqueueRequestOf), timeoutMs)),
     );
     this.alarms = new Alarms(clock);
     this.deadlines = new Deadlines(clock);
@@ -106,12 +107,15 @@ export class LockManager implements QueueContext {
     );
     this.refreshes = new Refreshes(clock, store, this.inFlight);
     this.verifier = new LeaseVerifier(clock, store, this.inFlight, this.renewals, this.refreshes);
-    const unsubscribe = store.listen({
-      onWakeUp: rooted((ticket) => this.#onWakeUp(ticket)),
-      onReconnect: rooted(() => this.verifier.doubt(this.leases())),
-      onWarning: rooted(onWarning),
-      shortestLeaseMs: () => this.#shortestLeaseMs(),
-    });
+    const unsubscribe =
+      store.listen === undefined
+        ? () => {}
+        : store.listen({
+            onWakeUp: rooted((ticket) => this.#onWakeUp(ticket)),
+            onReconnect: rooted(() => this.verifier.doubt(this.leases())),
+            onWarning: rooted(onWarning),
+            shortestLeaseMs: () => this.#shortestLeaseMs(),
+          });
     if (typeof unsubscribe !== "function") {
       throw new LockOptionError(
         `Expected the store's listen() to return a function that unsubscribes, got ${formatValue(unsubscribe)}`,
