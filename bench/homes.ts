@@ -7,7 +7,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { randomBytes } from "node:crypto";
 import type { Cluster, Redis } from "ioredis";
-import { quorumStore, redisStore, type Store } from "../runtime";
+import { quorumStore, redisStore, type WholeStore } from "../runtime";
 import { FleetProcess } from "../test/support/fleet";
 import { startRedisCluster } from "../test/support/redis-cluster";
 import { startSentinelGroup } from "../test/support/redis-sentinel";
@@ -20,7 +20,7 @@ const LONGEST_LOCK_TIME_MS = 10_000;
 
 interface Topology {
   readonly name: string;
-  readonly store: Store;
+  readonly store: WholeStore;
   /** The client for the hand-written lock. A quorum has none, and is compared with the single node. */
   readonly client: Redis | Cluster;
   /** Separate connections to the masters, which read the numbers of commands. */
@@ -65,7 +65,7 @@ async function main(): Promise<void> {
   ];
   await pause(LONGEST_LOCK_TIME_MS + 1_000);
   for (const topology of topologies) await measure(topology);
-  await Promise.all(topologies.map(({ store }) => store.close()));
+  await Promise.all(topologies.map(({ store }) => store.close?.()));
   await Promise.all([one, sentinel, cluster, ...masters].map((servers) => servers.stop()));
 }
 

@@ -5,7 +5,7 @@
  *     npm run bench -- quorum [<sections> <turns>]
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { redisStore, quorumStore, type RedisClient, type Store } from "../runtime";
+import { redisStore, quorumStore, type RedisClient, type WholeStore } from "../runtime";
 import { FleetProcess } from "../test/support/fleet";
 import { counting } from "../test/support/counting-client";
 import { startRedis } from "../test/support/redis-server";
@@ -53,11 +53,11 @@ async function main(): Promise<void> {
   const servers = await Promise.all(Array.from({ length: 6 }, () => startRedis()));
   const [single, ...masters] = servers;
   if (single === undefined) throw new Error("there is no server");
-  const stores: Store[] = [];
+  const stores: WholeStore[] = [];
   const topology = (
     name: string,
     at: typeof servers,
-    storeOf: (clients: RedisClient[]) => Store,
+    storeOf: (clients: RedisClient[]) => WholeStore,
   ): Topology => {
     const counted = [1, 2].map(() => at.map((server) => counting(server.client())));
     return {
@@ -96,7 +96,7 @@ async function main(): Promise<void> {
       console.log(`${name}, ${where}: ${each} commands and ${median} ms a section (${low} to ${high})`);
     }
   }
-  await Promise.all(stores.map((store) => store.close()));
+  await Promise.all(stores.map((store) => store.close?.()));
   await Promise.all(servers.map((server) => server.stop()));
 }
 

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { LockOptions } from "../runtime";
-import { redisStore, type Store } from "../runtime";
+import { redisStore, type WholeStore } from "../runtime";
 import { startRedis, type RedisServer } from "../test/support/redis-server";
 import { quartiles } from "./quantiles";
 
@@ -353,15 +353,18 @@ async function playQueues(server: RedisServer, client: Redis): Promise<void> {
 }
 
 /** Acquires the key if possible, and leaves, over and over. Returns the number of commands. */
-async function comeAndGo(store: Store, key: string, permits: number): Promise<number> {
+async function comeAndGo(store: WholeStore, key: string, permits: number): Promise<number> {
   const id = (n: number): string => n.toString(16).padStart(32, "0");
   const endsAt = performance.now() + 1_500;
   let commands = 0;
   while (performance.now() < endsAt) {
     const [requestId, ticket] = [id(2 * commands + 1), id(2 * commands + 2)];
-    await store.enqueue({ key, requestId, ticket, lockTimeMs: 60_000, fencing: false, permits }, 10_000);
+    await store.queue.enqueue(
+      { key, requestId, ticket, lockTimeMs: 60_000, fencing: false, permits },
+      10_000,
+    );
     await store.release({ key, requestId, permits }, 10_000);
-    await store.dequeue(key, ticket, 10_000);
+    await store.queue.dequeue(key, ticket, 10_000);
     commands += 3;
   }
   return commands;

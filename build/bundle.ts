@@ -18,6 +18,8 @@ const RUNTIME = join(DIST, "runtime");
 const PARSER = join(COMPILE_SIDE, "parser/typescript.js");
 /** The sources of the page that `lockweave ui` serves. */
 const PAGE = join(REPOSITORY, "transformer/cli/live/ui/page");
+/** The suite for stores. It is among the tests, but part of the package. */
+const STORE_CONTRACT = join(DIST, "test/store-contract");
 /** The generated module that has all exports of the runtime. No such file exists on disk. */
 const WHOLE = join(REPOSITORY, "runtime/whole.ts");
 /** The modules that the runtime loads only when an application first uses a quorum. */
@@ -40,7 +42,8 @@ async function main(): Promise<void> {
   const compileSide = [...(await bundleEntries()), ...(await bundleParser())];
   const chunks = [...compileSide, ...(await bundleRuntime()), await bundleModule()];
   for (const ending of [".js", ".mjs", ".d.mts"])
-    for (const file of [...filesOf(COMPILE_SIDE, ending), ...filesOf(RUNTIME, ending)]) rmSync(file);
+    for (const file of [COMPILE_SIDE, RUNTIME, STORE_CONTRACT].flatMap((dir) => filesOf(dir, ending)))
+      rmSync(file);
   for (const { fileName, code } of chunks) writeFileSync(join(DIST, fileName), code);
   for (const [name, text] of Object.entries(entryFiles())) writeFileSync(join(RUNTIME, name), text);
   await bundlePage();
@@ -73,7 +76,7 @@ async function bundleEntries(): Promise<Written[]> {
 
 /** Bundles the runtime as CommonJS. All entry points share one file, so each module of the runtime exists only once. */
 async function bundleRuntime(): Promise<Written[]> {
-  const others = [join(RUNTIME, "stores/contract.js"), ...QUORUM];
+  const others = [join(STORE_CONTRACT, "index.js"), ...QUORUM];
   const inputs = [WHOLE, ...others.map((path) => join(REPOSITORY, `${nameOf(path)}.ts`))];
   const bundle = await rolldown({
     input: Object.fromEntries(inputs.map((path) => [path.slice(REPOSITORY.length + 1, -".ts".length), path])),

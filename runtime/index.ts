@@ -46,6 +46,10 @@ export type { RedisClient, RedisSubscriber } from "./stores/redis/client";
 export type { Clock, Timer, CancelTimer } from "./base/clock";
 export {
   type Store,
+  type WholeStore,
+  type StoreQueue,
+  type StoreAdmin,
+  type StoreBatch,
   type StoreListener,
   type AcquireRequest,
   type EnqueueRequest,

@@ -1,6 +1,6 @@
 import { locker } from "../config/configure";
 import { LockOptionError } from "../base/errors";
-import { askStore, holdersOf, inspectKey, type InspectedHolder } from "../diagnostics/holders";
+import { adminOf, askStore, holdersOf, inspectKey, type InspectedHolder } from "../diagnostics/holders";
 import { checkedKey } from "../base/key";
 import { keyInStore } from "../lock/events";
 import type { Locker } from "../lock/locker";
@@ -36,7 +36,8 @@ const OPTIONS: readonly string[] = ["store", "now", "from"] satisfies (keyof For
  * @param key the full key, as `lockKey()` makes it
  * @returns the holders that lost the lock, as they were before
  * @throws {LockUnreachableError} if the store did not reply. Then it is unknown whether they lost it
- * @throws {LockOptionError} if the store cannot revoke a lock, or if another program wrote the value
+ * @throws {LockMisconfiguredError} if the store has no `admin` group
+ * @throws {LockOptionError} if another program wrote the value
  */
 export async function forceRelease(
   key: string,
@@ -78,19 +79,15 @@ function notText(key: string, store: string): LockOptionError {
 
 /** Returns the value that was revoked, or `undefined` if it was gone. */
 async function revoke(of: Locker, key: string, requestId: string): Promise<string | undefined> {
-  const { store, queues, name } = of;
-  if (store.revoke === undefined) {
-    const message = `The store \`${name}\` cannot revoke a lock. Fix: forceRelease(key, { now: true }) frees the key, but its body may still be running`;
-    throw new LockOptionError(message);
-  }
+  const admin = adminOf(of, key);
   const isRevoked = await askStore(
     of,
     key,
-    async (timeoutMs) => await store.revoke?.({ key, requestId }, timeoutMs),
+    (timeoutMs) => admin.revoke({ key, requestId }, timeoutMs),
     revokeReply,
   );
   if (!isRevoked) return undefined;
-  queues.lose(key, requestId, REVOKED);
+  of.queues.lose(key, requestId, REVOKED);
   return requestId;
 }
 

@@ -32,6 +32,7 @@ export interface InspectedLock {
  *
  * @param key the full key, as `lockKey()` makes it
  * @throws {LockUnreachableError} if the store did not reply
+ * @throws {LockMisconfiguredError} if the store has no `admin` group
  */
 export async function inspect(
   key: string,

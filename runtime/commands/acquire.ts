@@ -48,10 +48,11 @@ export class AcquireCommand<Caller = unknown> implements Command<AcquireReply> {
   }
 
   send(): Promise<AcquireReply> {
-    const { request } = this;
-    return "ticket" in request
-      ? this.#store.enqueue(request, this.timeoutMs)
-      : this.#store.acquire(request, this.timeoutMs);
+    const { request, timeoutMs } = this;
+    const store = this.#store;
+    return "ticket" in request && store.queue !== undefined
+      ? store.queue.enqueue(request, timeoutMs)
+      : store.acquire(request, timeoutMs);
   }
 
   read(reply: unknown): AcquireReply {

@@ -5,6 +5,7 @@ import type {
   NotReleased,
   EnqueueRequest,
   Store,
+  StoreQueue,
 } from "../stores/port";
 import { releaseReply, releaseAndEnqueueReply } from "../stores/replies";
 import { NEVER_DUE, type Command } from "./in-flight";
@@ -80,18 +81,18 @@ export class ReleaseAndEnqueueCommand<Held> implements Command<ReleaseAndEnqueue
   readonly request: EnqueueRequest;
   /** On the monotonic clock: a time before the command was sent. A grant counts from here. */
   readonly sentAt: number;
-  readonly #store: Store;
+  readonly #queue: StoreQueue;
   readonly #listener: ReleaseAndEnqueueListener<Held>;
 
   constructor(
-    store: Store,
+    queue: StoreQueue,
     listener: ReleaseAndEnqueueListener<Held>,
     release: ReleaseRequest,
     held: Held,
     request: EnqueueRequest,
     sentAt: number,
   ) {
-    this.#store = store;
+    this.#queue = queue;
     this.#listener = listener;
     this.release = release;
     this.held = held;
@@ -104,7 +105,7 @@ export class ReleaseAndEnqueueCommand<Held> implements Command<ReleaseAndEnqueue
   }
 
   send(): Promise<ReleaseAndEnqueueReply | NotReleased> {
-    return this.#store.releaseAndEnqueue(this.release, this.request, this.timeoutMs);
+    return this.#queue.releaseAndEnqueue(this.release, this.request, this.timeoutMs);
   }
 
   read(reply: unknown): ReleaseAndEnqueueReply | NotReleased {

@@ -37,7 +37,7 @@ async function closeStores(lockers: readonly Locker[], inUse: () => readonly Loc
   const kept = new Set(inUse().flatMap((each) => storesOf(each)));
   // A store that fails to close must not keep the others open.
   const unused = lockers.filter(({ store }) => !kept.has(store));
-  const closed = await Promise.allSettled(unused.map(async ({ store }) => await store.close()));
+  const closed = await Promise.allSettled(unused.map(async ({ store }) => await store.close?.()));
   for (const outcome of closed) if (outcome.status === "rejected") throw outcome.reason;
 }
 

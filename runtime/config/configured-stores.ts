@@ -2,7 +2,7 @@ import { LockOptionError } from "../base/errors";
 import { DEFAULT_STORE, STORE_NAME } from "../base/limits";
 import { isOptions, readFrom } from "../base/options";
 import { formatValue } from "../base/format-value";
-import type { Store } from "../stores/port";
+import type { Store, StoreAdmin, StoreBatch, StoreQueue } from "../stores/port";
 import { quorumStore } from "../stores/quorum/quorum-store";
 import { isAddress, type RedisAddress } from "../stores/redis/address";
 import type { RedisClient } from "../stores/redis/client";
@@ -60,7 +60,7 @@ export function openStores<Made>(places: Places, use: (stores: ReadonlyMap<strin
     }
     return use(opened);
   } catch (error) {
-    for (const store of ours) void store.close();
+    for (const store of ours) void store.close?.();
     throw error;
   }
 }
@@ -105,23 +105,40 @@ function openPlace(place: RedisTarget, what: string): Store {
   return isAddress(place) ? redisStoreAt(place, what) : redisStore(place as RedisClient, what);
 }
 
-const STORE_METHODS = [
-  "acquire",
-  "renew",
-  "release",
-  "peek",
-  "enqueue",
-  "dequeue",
-  "releaseAndEnqueue",
-  "listen",
-  "close",
-] as const;
+const STORE_METHODS = ["acquire", "renew", "release", "peek"] as const satisfies (keyof Store)[];
+
+/** The methods of a store that it may leave out. */
+const OPTIONAL_METHODS = ["listen", "close"] as const satisfies (keyof Store)[];
+
+/** The groups of methods that a store may leave out, and the methods that each group must have. */
+const STORE_GROUPS = {
+  queue: ["enqueue", "dequeue", "releaseAndEnqueue"] satisfies (keyof StoreQueue)[],
+  admin: ["inspect", "revoke", "announce"] satisfies (keyof StoreAdmin)[],
+  batch: ["acquireMany", "releaseMany"] satisfies (keyof StoreBatch)[],
+} as const satisfies Partial<Record<keyof Store, readonly string[]>>;
 
 function checked(store: Store, what: string): Store {
-  const missing = STORE_METHODS.find((name) => typeof (store as Store | null)?.[name] !== "function");
+  const missing = missingIn(store);
   if (missing === undefined) return store;
   const lacks = missing === "acquire" ? "" : `, with a function \`${missing}\``;
   throw new LockOptionError(
     `Expected \`${what}\` to be a store such as memoryStore()${lacks}, got ${formatValue(store)}`,
   );
 }
+
+/** Returns the first method that the store lacks, such as `renew` or `queue.enqueue`. */
+function missingIn(store: Store | null): string | undefined {
+  const missing = STORE_METHODS.find((name) => typeof store?.[name] !== "function");
+  if (missing !== undefined || store === null) return missing;
+  const optional = OPTIONAL_METHODS.find((name) => !["function", "undefined"].includes(typeof store[name]));
+  if (optional !== undefined) return optional;
+  for (const [group, names] of Object.entries(STORE_GROUPS)) {
+    const methods: unknown = store[group as keyof typeof STORE_GROUPS];
+    if (methods === undefined) continue;
+    const name = names.find((one) => typeof (methods as Fields | null)?.[one] !== "function");
+    if (name !== undefined) return `${group}.${name}`;
+  }
+  return undefined;
+}
+
+type Fields = Readonly<Record<string, unknown>>;

@@ -76,7 +76,7 @@ export function announce(
 /** Sends an announcement. A custom store may throw or return something other than a promise, which is ignored, too. */
 async function send(store: Store, request: AnnounceRequest, timeoutMs: number): Promise<void> {
   try {
-    await store.announce?.(request, timeoutMs);
+    await store.admin?.announce(request, timeoutMs);
   } catch {
     // It is sent again the next time.
   }

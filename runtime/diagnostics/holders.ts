@@ -1,7 +1,8 @@
-import { LockError, LockUnreachableError, errorMessage } from "../base/errors";
+import { LockError, LockMisconfiguredError, LockUnreachableError, errorMessage } from "../base/errors";
 import { keyInStore } from "../lock/events";
 import type { Locker } from "../lock/locker";
-import { inspection, peekReply, repliesIn } from "../stores/replies";
+import type { InspectedHold, Inspection, StoreAdmin } from "../stores/port";
+import { inspection } from "../stores/replies";
 import { isClosed, isReserved, isRevoked, revokedFrom } from "../stores/value";
 
 /** A holder of a lock. */
@@ -21,19 +22,11 @@ export interface InspectedHolder {
   readonly here: { readonly site: string | undefined; readonly heldForMs: number } | undefined;
 }
 
-/** A hold of a key, or another value of the key. */
-export interface Hold {
-  readonly value: string;
-  readonly leftMs: number | undefined;
-  /** The number of permits, if the key is shared with permits. */
-  readonly permits?: number;
-}
-
 /** Returns the holders of the lock. Reservations and closed keys are not holders. */
 export function holdersOf(
   { queues, clock }: Locker,
   key: string,
-  holds: readonly Hold[],
+  holds: readonly InspectedHold[],
 ): readonly InspectedHolder[] {
   const { leases } = queues.hereOf(key);
   const now = clock.now();
@@ -48,27 +41,21 @@ export function holdersOf(
     });
 }
 
-interface Found {
-  readonly holds: readonly Hold[];
-  readonly waiting: number | undefined;
+/**
+ * @throws {LockUnreachableError} if the store did not reply
+ * @throws {LockMisconfiguredError} if the store has no commands for people
+ */
+export async function inspectKey(of: Locker, key: string): Promise<Inspection> {
+  const admin = adminOf(of, key);
+  return await askStore(of, key, (timeoutMs) => admin.inspect(key, timeoutMs), inspection);
 }
 
-/** @throws {LockUnreachableError} if the store did not reply */
-export async function inspectKey(of: Locker, key: string): Promise<Found> {
-  const { store } = of;
-  const { inspect } = store;
-  if (inspect !== undefined) {
-    return await askStore(of, key, (timeoutMs) => inspect.call(store, key, timeoutMs), inspection);
-  }
-  const values = await askStore(of, key, (timeoutMs) => store.peek([key], timeoutMs), valuesIn);
-  return { holds: values.map((value) => ({ value, leftMs: undefined })), waiting: undefined };
-}
-
-/** Returns the value of the key in a reply to `peek`, if there is one. */
-function valuesIn(reply: unknown): readonly string[] {
-  const value = peekReply(repliesIn(reply, 1)[0]);
-  if (value instanceof Error) throw value;
-  return value === undefined ? [] : [value];
+/** @throws {LockMisconfiguredError} if the store has no commands for people */
+export function adminOf({ store, name }: Locker, key: string): StoreAdmin {
+  if (store.admin !== undefined) return store.admin;
+  throw new LockMisconfiguredError(
+    `${keyInStore({ key, store: name })}: the store \`${name}\` has no \`admin\` group, so Lockweave cannot inspect or revoke its locks. Fix: give the store \`admin\` with \`inspect\`, \`revoke\`, and \`announce\`, as the type \`StoreAdmin\` describes`,
+  );
 }
 
 /**

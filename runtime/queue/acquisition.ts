@@ -28,6 +28,9 @@ const POLL_INTERVAL_MS = CLAIM_TIME_MS * (2 / 3);
 /** Waiters ask again at multiples of this time, so that the waiters of one process share a command. */
 const POLL_ALIGNMENT_MS = POLL_INTERVAL_MS / 10;
 
+/** The same for a store without a queue, which sends no wake-ups. The interval varies, so that processes take turns to be the first. */
+const POLL_INTERVAL_WITHOUT_QUEUE_MS = { from: 50, to: 150 };
+
 /** How many commands without a reply are remembered. The key may hold the `requestId` of any of them. */
 const MOST_UNANSWERED = 32;
 
@@ -89,6 +92,8 @@ export class Acquisition implements AcquireListener<Waiter> {
   /** Set when it may have to wait behind callers of other processes. */
   #ticket: Ticket | undefined;
   #freeInMs: number | undefined;
+  /** On the monotonic clock: until when callers of other processes may try first. */
+  #pausesUntil = -Infinity;
   /** The lease that was granted. */
   #lease: Lease | undefined;
 
@@ -114,8 +119,22 @@ export class Acquisition implements AcquireListener<Waiter> {
   /** How soon to ask again if no wake-up arrives, in milliseconds. */
   get retryInMs(): number {
     if (this.trouble !== undefined) return UNREACHABLE_PAUSE_MS;
-    const untilPollMs = POLL_INTERVAL_MS - (Math.floor(this.#context.clock.now()) % POLL_ALIGNMENT_MS);
+    const now = this.#context.clock.now();
+    if (now < this.#pausesUntil) return this.#pausesUntil - now;
+    const untilPollMs = this.#hasQueue
+      ? POLL_INTERVAL_MS - (Math.floor(now) % POLL_ALIGNMENT_MS)
+      : pollIntervalWithoutQueue();
     return Math.min(this.#freeInMs ?? Infinity, untilPollMs);
+  }
+
+  get #hasQueue(): boolean {
+    return this.#context.store.queue !== undefined;
+  }
+
+  /** Lets callers of other processes try first, after this process released the key to a store without a queue. */
+  pause(): void {
+    this.#noteHolder();
+    this.#pausesUntil = this.#context.clock.now() + pollIntervalWithoutQueue();
   }
 
   // ---- requests ---------------------------------------------------------------------------------------
@@ -128,8 +147,10 @@ export class Acquisition implements AcquireListener<Waiter> {
     if (isConfirming && !first.isPatient) return;
     if (isConfirming || !mayHaveNews) return first.onTried();
     const now = this.#context.clock.now();
+    if (now < this.#pausesUntil && first.isPatient) return first.onTried();
     const isEnqueued = this.#ticket?.isEnqueued === true;
-    this.#send(first, isEnqueued || this.#unresolved.length > 0 || this.#isProbablyHeld(first, now), now);
+    const isEnqueue = isEnqueued || this.#unresolved.length > 0 || this.#isProbablyHeld(first, now);
+    this.#send(first, isEnqueue && this.#hasQueue, now);
   }
 
   /**
@@ -262,7 +283,7 @@ export class Acquisition implements AcquireListener<Waiter> {
     const isInDoubt = (sent: Sent): boolean => (sent.request.permits ?? 1) > 1 && !sent.isInFlight;
     const unanswered = this.#isClosed ? undefined : this.#unresolved.find(isInDoubt);
     if (unanswered !== undefined) return this.#confirm(unanswered);
-    if (attempt.isEnqueue || !this.#hasReasonToWait(attempt.caller)) return false;
+    if (attempt.isEnqueue || !this.#hasQueue || !this.#hasReasonToWait(attempt.caller)) return false;
     this.#send(attempt.caller, true, this.#context.clock.now());
     return true;
   }
@@ -486,6 +507,11 @@ export class Acquisition implements AcquireListener<Waiter> {
 }
 
 const NONE: readonly Sent[] = [];
+
+function pollIntervalWithoutQueue(): number {
+  const { from, to } = POLL_INTERVAL_WITHOUT_QUEUE_MS;
+  return from + Math.random() * (to - from);
+}
 
 function without(one: Sent, all: readonly Sent[]): readonly Sent[] {
   if (!all.includes(one)) return all;

@@ -107,12 +107,22 @@ export class ExclusiveQueue extends KeyQueue implements ReleaseAndEnqueueListene
     if (ending === undefined) return;
     const { store, inFlight, clock, isClosed } = this.context;
     if (!isForNext || isClosed) return this.sendRelease(ending, request);
+    const { queue } = store;
+    if (queue === undefined) {
+      this.letOthersTry();
+      return this.sendRelease(ending, request);
+    }
     const acquisition = (this.acquisition ??= new Acquisition(this.context, this));
     const next = acquisition.requestFor(first);
     const held: NextEnding = { ...ending, acquisition };
-    const command = new ReleaseAndEnqueueCommand(store, this, request, held, next, clock.now());
+    const command = new ReleaseAndEnqueueCommand(queue, this, request, held, next, clock.now());
     acquisition.sent(command);
     inFlight.send(command);
+  }
+
+  /** Without a store queue, other processes could only try between this release and the next try of this process. */
+  private letOthersTry(): void {
+    (this.acquisition ??= new Acquisition(this.context, this)).pause();
   }
 
   onReleaseAndEnqueueReply(

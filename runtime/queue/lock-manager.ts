@@ -45,12 +45,15 @@ export class LockManager extends QueueContext {
     super(clock, store, commandTimeoutMs, newRequestId, (error) =>
       onWarning(`could not process a reply of the store: ${errorMessage(error)}`),
     );
-    const unsubscribe = store.listen({
-      onWakeUp: rooted((ticket) => this.#onWakeUp(ticket)),
-      onReconnect: rooted(() => this.verifier.doubt(this.leases())),
-      onWarning: rooted(onWarning),
-      shortestLeaseMs: () => this.#shortestLeaseMs(),
-    });
+    const unsubscribe =
+      store.listen === undefined
+        ? () => {}
+        : store.listen({
+            onWakeUp: rooted((ticket) => this.#onWakeUp(ticket)),
+            onReconnect: rooted(() => this.verifier.doubt(this.leases())),
+            onWarning: rooted(onWarning),
+            shortestLeaseMs: () => this.#shortestLeaseMs(),
+          });
     if (typeof unsubscribe !== "function") {
       throw new LockOptionError(
         `Expected the store's listen() to return a function that unsubscribes, got ${formatValue(unsubscribe)}`,

@@ -60,21 +60,22 @@ export abstract class QueueContext {
     this.store = store;
     this.newRequestId = newRequestId;
     this.inFlight = new InFlight(clock, commandTimeoutMs, onFault);
-    const { acquireMany, enqueueMany, releaseMany, splitsMany } = store;
-    const mostAtOnce = splitsMany === true ? Infinity : MOST_AT_ONCE;
+    const { batch } = store;
+    const mostAtOnce = batch?.splitsMany === true ? Infinity : MOST_AT_ONCE;
     this.acquires = new Batch(
       this.inFlight,
-      acquireMany && ((attempts, timeoutMs) => acquireMany.call(store, attempts.map(requestOf), timeoutMs)),
+      batch && ((attempts, timeoutMs) => batch.acquireMany(attempts.map(requestOf), timeoutMs)),
       mostAtOnce,
     );
+    const enqueueMany = store.queue === undefined ? undefined : batch?.enqueueMany;
     this.enqueues = new Batch(
       this.inFlight,
       enqueueMany &&
-        ((attempts, timeoutMs) => enqueueMany.call(store, attempts.flatMap(enqueueRequestOf), timeoutMs)),
+        ((attempts, timeoutMs) => enqueueMany.call(batch, attempts.flatMap(enqueueRequestOf), timeoutMs)),
     );
     this.releases = new Batch(
       this.inFlight,
-      releaseMany && ((drops, timeoutMs) => releaseMany.call(store, drops.map(requestOf), timeoutMs)),
+      batch && ((releases, timeoutMs) => batch.releaseMany(releases.map(requestOf), timeoutMs)),
       mostAtOnce,
     );
     this.alarms = new Alarms(clock);

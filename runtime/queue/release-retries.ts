@@ -58,9 +58,9 @@ export class ReleaseRetries {
 
   /** Removes a ticket from the store queue. If the command is lost, the ticket expires by itself. */
   dequeue(key: string, ticket: string): void {
-    this.#add(() =>
-      this.#inFlight.askWithoutReply((timeoutMs) => this.#store.dequeue(key, ticket, timeoutMs)),
-    );
+    const { queue } = this.#store;
+    if (queue === undefined) return;
+    this.#add(() => this.#inFlight.askWithoutReply((timeoutMs) => queue.dequeue(key, ticket, timeoutMs)));
   }
 
   /** Resolves when all pending commands have been sent once more, and answered or not. A command that fails from now on is not retried. */

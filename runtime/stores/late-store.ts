@@ -11,35 +11,30 @@ import type {
   EnqueueRequest,
   RenewReply,
   RenewRequest,
-  Store,
+  StoreAdmin,
+  StoreBatch,
   StoreListener,
+  StoreQueue,
+  WholeStore,
   AcquireReply,
   AcquireRequest,
 } from "./port";
 import type { RedisClass } from "./redis/redis-class";
 
 /** A store that opens its own connections. */
-export interface OpenStore extends Store {
-  readonly acquireMany: NonNullable<Store["acquireMany"]>;
-  readonly releaseMany: NonNullable<Store["releaseMany"]>;
-  readonly revoke: NonNullable<Store["revoke"]>;
-  readonly announce: NonNullable<Store["announce"]>;
-}
-
-/** A Redis by URL. It also supports the optional methods that a quorum lacks. */
-export interface OneRedis extends OpenStore {
-  readonly inspect: NonNullable<Store["inspect"]>;
+export interface OpenStore extends WholeStore {
+  readonly batch: StoreBatch;
 }
 
 type Loading = RedisClass | Promise<RedisClass>;
 
 /** Opens the store as soon as ioredis has loaded. In CommonJS, that is immediately. */
-export function openRedis(Redis: Loading, open: (Redis: RedisClass) => OneRedis): Store {
+export function openRedis(Redis: Loading, open: (Redis: RedisClass) => OpenStore): WholeStore {
   return Redis instanceof Promise ? new LateRedis(Redis, open) : open(Redis);
 }
 
 /** Does the same for a quorum. */
-export function openQuorum(Redis: Loading, open: (Redis: RedisClass) => OpenStore): Store {
+export function openQuorum(Redis: Loading, open: (Redis: RedisClass) => OpenStore): WholeStore {
   return Redis instanceof Promise ? new LateStore(Redis, open) : open(Redis);
 }
 
@@ -50,13 +45,16 @@ interface Subscription {
 }
 
 /** A store that opens when ioredis has loaded. Until then, its commands wait. If ioredis is missing, they reject. */
-class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
-  readonly #opening: Promise<Open>;
-  #store: Open | undefined;
+class LateStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch {
+  readonly queue: StoreQueue = this;
+  readonly admin: StoreAdmin = this;
+  readonly batch: StoreBatch = this;
+  readonly #opening: Promise<OpenStore>;
+  #store: OpenStore | undefined;
   #isClosed = false;
   readonly #subscriptions = new Set<Subscription>();
 
-  constructor(loading: Promise<RedisClass>, open: (Redis: RedisClass) => Open) {
+  constructor(loading: Promise<RedisClass>, open: (Redis: RedisClass) => OpenStore) {
     this.#opening = inRoot(() => loading.then((Redis) => this.#open(() => open(Redis))));
     this.#opening.catch((error: unknown) => this.#warn(errorMessage(error))); // A lock that needs the store rejects with this error.
   }
@@ -66,7 +64,7 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
     for (const { listener } of this.#subscriptions) listener.onWarning(message);
   }
 
-  #open(open: () => Open): Open {
+  #open(open: () => OpenStore): OpenStore {
     if (this.#isClosed) throw new Error("the store was closed before it opened");
     const store = open();
     this.#store = store;
@@ -76,14 +74,14 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
 
   protected ask<Reply>(
     timeoutMs: number,
-    command: (store: Open, timeoutMs: number) => Promise<Reply>,
+    command: (store: OpenStore, timeoutMs: number) => Promise<Reply>,
   ): Promise<Reply> {
     return this.#store === undefined ? this.#askLater(timeoutMs, command) : command(this.#store, timeoutMs);
   }
 
   async #askLater<Reply>(
     timeoutMs: number,
-    command: (store: Open, timeoutMs: number) => Promise<Reply>,
+    command: (store: OpenStore, timeoutMs: number) => Promise<Reply>,
   ): Promise<Reply> {
     const startedAt = systemClock.now();
     const store = await this.#opening;
@@ -96,13 +94,12 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
     return this.ask(timeoutMs, (store, leftMs) => store.acquire(request, leftMs));
   }
 
-  // Properties and not methods, because callers call them without `this`.
-  readonly acquireMany = (
+  acquireMany(
     requests: readonly AcquireRequest[],
     timeoutMs: number,
-  ): Promise<readonly (AcquireReply | Error)[]> => {
-    return this.ask(timeoutMs, (store, leftMs) => store.acquireMany(requests, leftMs));
-  };
+  ): Promise<readonly (AcquireReply | Error)[]> {
+    return this.ask(timeoutMs, ({ batch }, leftMs) => batch.acquireMany(requests, leftMs));
+  }
 
   renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
     return this.ask(timeoutMs, (store, leftMs) => store.renew(requests, leftMs));
@@ -112,15 +109,19 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
     return this.ask(timeoutMs, (store, leftMs) => store.release(request, leftMs));
   }
 
-  readonly releaseMany = (
+  releaseMany(
     requests: readonly ReleaseRequest[],
     timeoutMs: number,
-  ): Promise<readonly (ReleaseReply | Error)[]> => {
-    return this.ask(timeoutMs, (store, leftMs) => store.releaseMany(requests, leftMs));
-  };
+  ): Promise<readonly (ReleaseReply | Error)[]> {
+    return this.ask(timeoutMs, ({ batch }, leftMs) => batch.releaseMany(requests, leftMs));
+  }
+
+  inspect(key: string, timeoutMs: number): Promise<Inspection> {
+    return this.ask(timeoutMs, ({ admin }, leftMs) => admin.inspect(key, leftMs));
+  }
 
   revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
-    return this.ask(timeoutMs, (store, leftMs) => store.revoke(request, leftMs));
+    return this.ask(timeoutMs, ({ admin }, leftMs) => admin.revoke(request, leftMs));
   }
 
   peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
@@ -128,15 +129,15 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
   }
 
   announce(request: AnnounceRequest, timeoutMs: number): Promise<void> {
-    return this.ask(timeoutMs, (store, leftMs) => store.announce(request, leftMs));
+    return this.ask(timeoutMs, ({ admin }, leftMs) => admin.announce(request, leftMs));
   }
 
   enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
-    return this.ask(timeoutMs, (store, leftMs) => store.enqueue(request, leftMs));
+    return this.ask(timeoutMs, ({ queue }, leftMs) => queue.enqueue(request, leftMs));
   }
 
-  dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
-    return this.ask(timeoutMs, (store, leftMs) => store.dequeue(key, place, leftMs));
+  dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
+    return this.ask(timeoutMs, ({ queue }, leftMs) => queue.dequeue(key, ticket, leftMs));
   }
 
   releaseAndEnqueue(
@@ -144,7 +145,7 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
     request: EnqueueRequest,
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
-    return this.ask(timeoutMs, (store, leftMs) => store.releaseAndEnqueue(held, request, leftMs));
+    return this.ask(timeoutMs, ({ queue }, leftMs) => queue.releaseAndEnqueue(held, request, leftMs));
   }
 
   listen(listener: StoreListener): () => void {
@@ -163,18 +164,17 @@ class LateStore<Open extends OpenStore = OpenStore> implements OpenStore {
   }
 }
 
-class LateRedis extends LateStore<OneRedis> implements OneRedis {
+class LateRedis extends LateStore {
   readonly confirmsReplicas = true;
 
-  readonly enqueueMany = (
+  enqueueMany(
     requests: readonly EnqueueRequest[],
     timeoutMs: number,
-  ): Promise<readonly (AcquireReply | Error)[]> => {
+  ): Promise<readonly (AcquireReply | Error)[]> {
     // Only a cluster store lacks `enqueueMany`, and no URL opens one.
-    return this.ask(timeoutMs, async (store, leftMs) => (await store.enqueueMany?.(requests, leftMs)) ?? []);
-  };
-
-  inspect(key: string, timeoutMs: number): Promise<Inspection> {
-    return this.ask(timeoutMs, (store, leftMs) => store.inspect(key, leftMs));
+    return this.ask(
+      timeoutMs,
+      async ({ batch }, leftMs) => (await batch.enqueueMany?.(requests, leftMs)) ?? [],
+    );
   }
 }

@@ -20,8 +20,10 @@ import {
   type EnqueueRequest,
   type RenewReply,
   type RenewRequest,
-  type Store,
+  type StoreAdmin,
   type StoreListener,
+  type StoreQueue,
+  type WholeStore,
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
@@ -50,7 +52,7 @@ interface Entry {
  * Returns a store that keeps locks in this process, for tests, scripts, and trials without a server. It keeps the same contract as the
  * Redis store, but excludes nobody outside this process.
  */
-export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
+export function memoryStore(options: { readonly clock?: Clock } = {}): WholeStore {
   const expected = (): LockOptionError =>
     new LockOptionError(`Expected memoryStore() or memoryStore({ clock }), got ${formatValue(options)}`);
   if (!isOptions(options)) throw expected();
@@ -59,7 +61,9 @@ export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
   return new MemoryStore(clock);
 }
 
-class MemoryStore implements Store {
+class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
+  readonly queue: StoreQueue = this;
+  readonly admin: StoreAdmin = this;
   /** There is nothing to confirm: no replica without the holds can replace this process. */
   readonly confirmsReplicas = true;
   readonly #clock: Clock;
@@ -147,6 +151,9 @@ class MemoryStore implements Store {
     const waiting = [...(entry?.queue.values() ?? [])].filter(({ endsAt }) => wallNow < endsAt).length;
     return { holds: shares?.list(now) ?? alone, waiting };
   }
+
+  /** Does nothing, because nobody outside this process can read its locks. */
+  async announce(): Promise<void> {}
 
   // ---- queue ------------------------------------------------------------------------------------------
 

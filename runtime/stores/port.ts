@@ -1,6 +1,7 @@
-// The interface between the runtime and a store. A store has two halves. The first decides *who holds* a key: `acquire`, `renew`,
-// `release`, `revoke`, and `peek`. The second decides *who comes next*: `enqueue`, `dequeue`, `releaseAndEnqueue`, and wake-ups. The queue
-// never decides who holds a key. It only reserves the key, and the waiter still has to acquire it with a command of its own.
+// The interface between the runtime and a store. Four methods decide *who holds* a key: `acquire`, `renew`, `release`, and `peek`. Every
+// store has them. The others are in groups, which a store may leave out. The group `queue` decides *who comes next*, `admin` is for people
+// who look at locks, and `batch` saves commands. The queue never decides who holds a key. It only reserves the key, and the waiter still
+// has to acquire it with a command of its own.
 
 /** The number of tokens in one draw. The process counts up from the first one when it hands the lock off to its own waiters. */
 export const FENCING_STRIDE = 64;
@@ -74,17 +75,21 @@ export interface AnnounceRequest {
 /** A hold of a key, or another value of the key. */
 export interface InspectedHold {
   readonly value: string;
-  readonly leftMs: number;
+  /** The time until it expires without a renewal. `undefined` if the store does not know. */
+  readonly leftMs: number | undefined;
   /** Its number of permits, if the key is shared with permits. */
   readonly permits?: number;
 }
 
-/** The state of a key: see {@link Store.inspect}. */
+/** The state of a key: see {@link StoreAdmin.inspect}. */
 export interface Inspection {
   /** The holds, at least the first 1,000, or another value of the key. Empty if it is free. */
   readonly holds: readonly InspectedHold[];
-  /** The number of waiters in its queue, at least up to 1,000. Callers of one process that may share a hold count as one. */
-  readonly waiting: number;
+  /**
+   * The number of waiters in its queue, at least up to 1,000. Callers of one process that may share a hold count as one. `undefined` if the
+   * store does not know.
+   */
+  readonly waiting: number | undefined;
 }
 
 /** The key is unchanged. */
@@ -185,24 +190,15 @@ export interface StoreListener {
  *
  * `timeoutMs` is the time in which the caller needs the reply. After that, the store need not send anything. A method rejects with
  * `LockMisconfiguredError` if a retry cannot help, and with any other error if it can.
+ *
+ * `queue`, `admin`, and `batch` are groups of methods. A store has a whole group or leaves it out.
  */
 export interface Store {
   /** Whether it supports `replicas` in requests. Without it, no request has them. */
   readonly confirmsReplicas?: boolean;
-  /** Whether `acquireMany` and `releaseMany` accept any number of keys, and split them into several commands. */
-  readonly splitsMany?: boolean;
-
-  // ---- holds ------------------------------------------------------------------------------------------
 
   /** Acquires the key if it is free, or if it is shared, has room, and nobody waits. Readers may overtake waiting readers. */
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply>;
-  /**
-   * Does the same for up to {@link MOST_AT_ONCE} keys, without fencing tokens or replicas. It returns a reply or an error for each request,
-   * in order. Without this method, the runtime sends the requests one by one.
-   */
-  readonly acquireMany?:
-    | ((requests: readonly AcquireRequest[], timeoutMs: number) => Promise<readonly (AcquireReply | Error)[]>)
-    | undefined;
   /**
    * Renews each hold for its lock time from now. A hold that has more time left keeps it. A shared hold keeps `count` of its permits, and
    * releases the others. Returns one reply for each request, in order.
@@ -214,29 +210,30 @@ export interface Store {
    * for that time. If it runs twice, the second reply is the same.
    */
   release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply>;
-  /** Does the same for up to {@link MOST_AT_ONCE} keys: see {@link Store.acquireMany}. */
-  readonly releaseMany?:
-    | ((requests: readonly ReleaseRequest[], timeoutMs: number) => Promise<readonly (ReleaseReply | Error)[]>)
-    | undefined;
-  /**
-   * Revokes the hold. It cannot be renewed any more, and keeps the key until `release` with the same `requestId`, or until its time is
-   * over. If it runs twice, the second reply is the same. Without this method, `forceRelease()` needs `now: true`.
-   *
-   * @returns false if there is no such hold. Then nothing has changed
-   */
-  readonly revoke?: ((request: ReleaseRequest, timeoutMs: number) => Promise<boolean>) | undefined;
   /** Returns the value of each key, in order, and `undefined` for a free key. Changes nothing. */
   peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]>;
+
   /**
-   * Returns the state of one key for people, with the time left and the number of waiters. Changes nothing. The result may be a moment old.
+   * The queue that the waiters of all processes share. Without it, the first waiter of each process tries again with `acquire`, about ten
+   * times a second. Waiters of one process still come in order.
    */
-  readonly inspect?: ((key: string, timeoutMs: number) => Promise<Inspection>) | undefined;
+  readonly queue?: StoreQueue | undefined;
+  /** What people need to look at locks and to revoke them. Without it, `inspect()` and `forceRelease()` reject. */
+  readonly admin?: StoreAdmin | undefined;
+  /** Commands for many keys. Without them, the runtime sends the requests one by one. */
+  readonly batch?: StoreBatch | undefined;
 
-  /** Stores the announcement of a process for a time, for people who inspect its locks. */
-  readonly announce?: ((request: AnnounceRequest, timeoutMs: number) => Promise<void>) | undefined;
+  /**
+   * Subscribes the listener. Returns a function that unsubscribes it. A store that reports nothing by itself leaves it out. Waiters then
+   * learn what their queue reserved when they next ask.
+   */
+  readonly listen?: ((listener: StoreListener) => () => void) | undefined;
+  /** Closes what the store opened itself, and only that. A store that opens nothing leaves it out. */
+  readonly close?: (() => Promise<void>) | undefined;
+}
 
-  // ---- queue ------------------------------------------------------------------------------------------
-
+/** The queues of a store, one for each key. The first waiter is woken: see {@link StoreListener.onWakeUp}. */
+export interface StoreQueue {
   /**
    * Acquires the key if it is reserved for the ticket. It also acquires the key if nobody waits in front of the ticket, and the key is
    * free, or is shared and has room. Then the ticket leaves the queue, and if there is still room, the store wakes the next waiter.
@@ -244,10 +241,6 @@ export interface Store {
    * waiter cannot receive a wake-up, it passes the waiter over here, and wherever it reserves the key. That waiter keeps its position.
    */
   enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply>;
-  /** Does the same for up to {@link MOST_AT_ONCE} keys: see {@link Store.acquireMany}. */
-  readonly enqueueMany?:
-    | ((requests: readonly EnqueueRequest[], timeoutMs: number) => Promise<readonly (AcquireReply | Error)[]>)
-    | undefined;
   /**
    * Removes the waiter from the queue. If the key is reserved for it, the store reserves the key for the next waiter or frees it. If the
    * key is shared, the store wakes the first waiter.
@@ -263,9 +256,49 @@ export interface Store {
     request: EnqueueRequest,
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased>;
-  /** Subscribes the listener. Returns a function that unsubscribes it. */
-  listen(listener: StoreListener): () => void;
+}
 
-  /** Closes what the store opened itself, and only that. */
+/** Commands for people who look at locks. */
+export interface StoreAdmin {
+  /**
+   * Returns the state of one key, with the time left and the number of waiters. Changes nothing. The result may be a moment old.
+   */
+  inspect(key: string, timeoutMs: number): Promise<Inspection>;
+  /**
+   * Revokes the hold. It cannot be renewed any more, and keeps the key until `release` with the same `requestId`, or until its time is
+   * over. If it runs twice, the second reply is the same.
+   *
+   * @returns false if there is no such hold. Then nothing has changed
+   */
+  revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean>;
+  /** Stores the announcement of a process for a time, for people who inspect its locks. */
+  announce(request: AnnounceRequest, timeoutMs: number): Promise<void>;
+}
+
+/** Commands for many keys. Each replies as the single command does, with a reply or an error for each request, in order. */
+export interface StoreBatch {
+  /** Whether these methods accept any number of keys, and split them into several commands. */
+  readonly splitsMany?: boolean;
+  /** Acquires up to {@link MOST_AT_ONCE} keys, without fencing tokens or replicas. */
+  acquireMany(
+    requests: readonly AcquireRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (AcquireReply | Error)[]>;
+  /** Releases up to {@link MOST_AT_ONCE} holds. */
+  releaseMany(
+    requests: readonly ReleaseRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (ReleaseReply | Error)[]>;
+  /** Acquires or enqueues for up to {@link MOST_AT_ONCE} keys. A store without a `queue`, or with a queue for each server, leaves it out. */
+  readonly enqueueMany?:
+    | ((requests: readonly EnqueueRequest[], timeoutMs: number) => Promise<readonly (AcquireReply | Error)[]>)
+    | undefined;
+}
+
+/** A store with a queue and with commands for people. All stores of Lockweave are such stores. */
+export interface WholeStore extends Store {
+  readonly queue: StoreQueue;
+  readonly admin: StoreAdmin;
+  listen(listener: StoreListener): () => void;
   close(): Promise<void>;
 }

@@ -77,14 +77,16 @@ export function revokeReply(reply: unknown): boolean {
 
 export function inspection(reply: unknown): Inspection {
   const { holds, waiting } = fieldsOf(reply);
-  if (!Number.isSafeInteger(waiting)) throw invalid("`waiting`", waiting, "a number");
+  if (waiting !== undefined && !Number.isSafeInteger(waiting))
+    throw invalid("`waiting`", waiting, "a number, or undefined if unknown");
   const all = listIn(holds).map((hold) => {
     const { value, leftMs, permits } = fieldsOf(hold);
     if (typeof value !== "string") throw invalid("`value`", value, "text");
-    if (typeof leftMs !== "number" || Number.isNaN(leftMs)) throw invalid("`leftMs`", leftMs, "a time in ms");
+    if (leftMs !== undefined && (typeof leftMs !== "number" || Number.isNaN(leftMs)))
+      throw invalid("`leftMs`", leftMs, "a time in ms, or undefined if unknown");
     return Number.isSafeInteger(permits) ? { value, leftMs, permits: permits as number } : { value, leftMs };
   });
-  return { holds: all, waiting: waiting as number };
+  return { holds: all, waiting: waiting as number | undefined };
 }
 
 /** Returns `count` replies, which are not checked yet. An error takes the place of each missing reply. */

@@ -43,11 +43,11 @@ export interface Site {
   readonly isRooted: boolean;
 }
 
-/** Returns all sites in the runtime. Skips the contract suite for stores, because it runs only in tests. */
+/** Returns all sites in the runtime. */
 export function sitesInRuntime(): Site[] {
   return readdirSync(RUNTIME, { recursive: true, encoding: "utf8" })
     .map((file) => file.replaceAll("\\", "/"))
-    .filter((file) => file.endsWith(".ts") && !file.startsWith("stores/contract/"))
+    .filter((file) => file.endsWith(".ts"))
     .toSorted()
     .flatMap((file) => sitesIn(file, readFileSync(join(RUNTIME, file), "utf8")));
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import test, { type ExecutionContext } from "ava";
 import { Redis, type RedisOptions } from "ioredis";
 import { LockError } from "../../runtime/base/errors";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";
@@ -32,13 +32,13 @@ test.after.always(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-function processOver(t: ExecutionContext, store: Store): FleetProcess {
+function processOver(t: ExecutionContext, store: WholeStore): FleetProcess {
   const process = new FleetProcess({ store, logger: { warn: () => {} } });
   t.teardown(() => retire(process));
   return process;
 }
 
-function refusal(t: ExecutionContext, store: Store): Promise<LockError> {
+function refusal(t: ExecutionContext, store: WholeStore): Promise<LockError> {
   return t.throwsAsync<LockError>(
     processOver(t, store).call(KEY, ENDLESS, () => t.fail()),
     {

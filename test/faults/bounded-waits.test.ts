@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
 import { LockMisconfiguredError, LockUnreachableError } from "../../runtime/base/errors";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";
 import { startLagWatch } from "../support/lag";
@@ -65,7 +65,10 @@ const OUTAGES: Record<string, Outage> = {
   },
 };
 
-function open(port: number, options: ClientOptions | "URL"): { store: Store; close: () => Promise<void> } {
+function open(
+  port: number,
+  options: ClientOptions | "URL",
+): { store: WholeStore; close: () => Promise<void> } {
   if (options === "URL") {
     const store = redisStoreAt(`redis://127.0.0.1:${port}`);
     return { store, close: () => store.close() };

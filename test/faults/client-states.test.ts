@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from "ava";
 import { Redis, type RedisOptions } from "ioredis";
 import { LockError, LockOptionError } from "../../runtime/base/errors";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { FleetProcess } from "../support/fleet";
 import { freePort, startRedis, type RedisServer } from "../support/redis-server";
@@ -26,13 +26,13 @@ test.after.always(async () => {
   await server.stop();
 });
 
-function processOver(t: ExecutionContext, store: Store): FleetProcess {
+function processOver(t: ExecutionContext, store: WholeStore): FleetProcess {
   const process = new FleetProcess({ store, logger: { warn: () => {} } });
   t.teardown(() => retire(process));
   return process;
 }
 
-function refusal(t: ExecutionContext, store: Store): Promise<LockError> {
+function refusal(t: ExecutionContext, store: WholeStore): Promise<LockError> {
   return t.throwsAsync<LockError>(
     processOver(t, store).call(KEY, ENDLESS, () => t.fail()),
     { instanceOf: LockError },

@@ -4,7 +4,7 @@ import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
 import type { Duration } from "../../runtime/base/duration";
 import { LockLostError, LockUnreachableError } from "../../runtime/base/errors";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/beside";
 import { deferred } from "../support/deferred";
@@ -28,7 +28,11 @@ function process(t: ExecutionContext, client: Redis, commandTimeout?: Duration):
   return made;
 }
 
-function processOver(t: ExecutionContext, store: Store, commandTimeout: Duration = "200ms"): FleetProcess {
+function processOver(
+  t: ExecutionContext,
+  store: WholeStore,
+  commandTimeout: Duration = "200ms",
+): FleetProcess {
   const made = new FleetProcess({ store, commandTimeout, logger: { warn: () => {} } });
   t.teardown(() => retire(made));
   return made;

@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from "ava";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { fenceOf } from "../support/beside";
 import { Crowd } from "../support/crowd";
@@ -106,7 +106,7 @@ test.serial(
   async (t) => {
     t.timeout(60_000 + ROUNDS * 90_000);
     let opened = 0;
-    const open = (): Store =>
+    const open = (): WholeStore =>
       (opened += 1) % 2 === 0 ? redisStore(group.client()) : redisStoreAt(group.url);
     const crowd = new Crowd(open, [KEY], true, { replicas: 1 });
     t.teardown(() => crowd.end());

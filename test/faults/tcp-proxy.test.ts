@@ -82,5 +82,5 @@ test("bytesSent counts the bytes that a lock sends", async (t) => {
   t.true(await lock.acquire());
   await lock.release();
   t.true(proxy.bytesSent > before);
-  await locker.store.close();
+  await locker.store.close?.();
 });

@@ -15,6 +15,7 @@ import { passes } from "../support/jobs";
 import { lostOnTheWay } from "../support/tampered-store";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { SuspendableClock } from "../support/suspendable-clock";
+import { replacing } from "../support/flat-store";
 
 // Locks on several keys, which are acquired together or not at all.
 
@@ -415,8 +416,7 @@ test("all keys are acquired in one command and released in one", async (t) => {
   const sizes: string[] = [];
   const store = batching(fleet.memory);
   const one = fleet.process({
-    store: {
-      ...store,
+    store: replacing(store, {
       acquireMany(requests, timeoutMs) {
         sizes.push(`take ${requests.length}`);
         return store.acquireMany?.(requests, timeoutMs) ?? Promise.reject(new Error("cannot"));
@@ -425,7 +425,7 @@ test("all keys are acquired in one command and released in one", async (t) => {
         sizes.push(`drop ${requests.length}`);
         return store.releaseMany?.(requests, timeoutMs) ?? Promise.reject(new Error("cannot"));
       },
-    },
+    }),
   });
   const locks = await enter(one, ["a", "b", "c"]);
   await locks.release();

@@ -465,7 +465,7 @@ test("a hand-off does not pass on an extension that is in flight at the release"
   answered.resolve();
   await Promise.all([released, extended]);
   t.true(await next.acquire());
-  const [holder] = (await fleet.memory.inspect?.(KEY, SECOND))?.holds ?? [];
+  const [holder] = (await fleet.memory.admin.inspect(KEY, SECOND))?.holds ?? [];
   t.is(holder?.value, next.storeValue);
   t.true(
     (holder?.leftMs ?? Infinity) <= SECOND,

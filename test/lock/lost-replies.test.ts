@@ -306,7 +306,7 @@ for (const when of ["before it is found", "while it is renewed"]) {
     const process = fleet.process({ commandTimeout: "100ms" });
     const revoke = async (): Promise<void> => {
       const requestId = await fleet.valueOf(KEY);
-      if (requestId !== undefined) await fleet.memory.revoke?.({ key: KEY, requestId }, 1);
+      if (requestId !== undefined) await fleet.memory.admin.revoke({ key: KEY, requestId }, 1);
     };
     fleet.store.onTake = (send) => {
       fleet.store.onTake = (again) => again();
@@ -346,12 +346,12 @@ test("a hold that was revoked and released never counts, even if its command run
   const called = process.call(KEY, { lockTime: "20s" }, (lock) => void storeValues.push(lock.storeValue));
   await fleet.clock.advance(50);
   const first = (await fleet.valueOf(KEY)) ?? "";
-  await fleet.memory.revoke?.({ key: KEY, requestId: first }, 1);
+  await fleet.memory.admin.revoke({ key: KEY, requestId: first }, 1);
   fleet.store.onDrop = async (send) => {
     const reply = await send();
     fleet.store.onDrop = (again) => again();
     // Its ticket ends, too.
-    for (const { ticket } of fleet.store.placed) await fleet.memory.dequeue(KEY, ticket, 1);
+    for (const { ticket } of fleet.store.placed) await fleet.memory.queue.dequeue(KEY, ticket, 1);
     await comesAgain();
     return reply;
   };
@@ -372,7 +372,7 @@ test("a releaseAndEnqueue that runs twice with a revocation in between succeeds 
     fleet.store.onNext = undefined;
     await send();
     const requestId = (await fleet.valueOf(KEY)) ?? "";
-    t.true(await fleet.memory.revoke?.({ key: KEY, requestId }, 1));
+    t.true(await fleet.memory.admin.revoke({ key: KEY, requestId }, 1));
     return await send();
   };
   const first = process.call(KEY, { lockTime: "20s" }, () => end.promise);
@@ -396,7 +396,7 @@ test("a late reply to an acquire that ran again after its lock was revoked block
     fleet.store.onTake = (again) => again();
     await send();
     const requestId = (await fleet.valueOf(KEY)) ?? "";
-    t.true(await fleet.memory.revoke?.({ key: KEY, requestId }, 1));
+    t.true(await fleet.memory.admin.revoke({ key: KEY, requestId }, 1));
     await new Promise((resolve) => fleet.clock.after(1_050, () => resolve(undefined)));
     return await send();
   };

@@ -58,7 +58,7 @@ console.log(loaded());
     const own = "loaded.cjs dist/runtime/index.js dist/runtime/runtime.js";
     t.like(await project.run("loaded.cjs"), {
       code: 0,
-      stdout: `${own}\n${own} dist/runtime/testing.js dist/runtime/stores/contract.js\n`,
+      stdout: `${own}\n${own} dist/runtime/testing.js dist/test/store-contract/index.js\n`,
       stderr: "",
     });
   },

@@ -1,9 +1,10 @@
 import test from "ava";
-import { CLAIM_TIME_MS } from "../../runtime/stores/port";
+import { CLAIM_TIME_MS, type Store } from "../../runtime/stores/port";
 import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { job, passes } from "../support/jobs";
+import { withoutBatch, type FlatStore } from "../support/flat-store";
 
 // A process never believes it holds more than the store has for it, in whatever order its commands arrive.
 
@@ -21,7 +22,7 @@ for (const [what, abortAfterMs, hintsArrive] of [
   test(`a waiter behind one that aborts ${what} never trusts a hold beyond what the store has`, async (t) => {
     const fleet = new Fleet();
     const [other, third] = [fleet.process(), fleet.process()];
-    const process = fleet.process({ store: { ...batching(fleet.store), enqueueMany: undefined } });
+    const process = fleet.process({ store: batchingAcquires(fleet.store) });
     const holder = job();
     const released = other.call(KEY, SHORT, holder.body);
     await holder.running;
@@ -87,4 +88,12 @@ for (const [what, abortAfterMs, hintsArrive] of [
     await Promise.all([busy, next, after]);
     await fleet.leftNothing(t, KEY, process, other, third);
   });
+}
+
+/** Returns a store that accepts batches, but none that enqueue. */
+function batchingAcquires(store: Store): FlatStore {
+  const { acquireMany, releaseMany } = batching(store);
+  if (acquireMany === undefined || releaseMany === undefined)
+    throw new Error("Expected a store with batches");
+  return withoutBatch(store, { acquireMany, releaseMany });
 }

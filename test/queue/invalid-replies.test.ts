@@ -1,10 +1,10 @@
 import test from "ava";
 import { LockOptionError, LockUnreachableError } from "../../runtime/base/errors";
-import type { Store } from "../../runtime/stores/port";
 import { batching } from "../support/batching-store";
 import { Fleet } from "../support/fleet";
 import { idle, job } from "../support/jobs";
 import { replyLost, type AnyFate } from "../support/tampered-store";
+import { replacing } from "../support/flat-store";
 
 // A faulty third-party store in JavaScript. One of its methods lacks a `return`, or returns null.
 
@@ -78,8 +78,8 @@ for (const nothing of [undefined, null]) {
   test(`a store that replies ${nothing} for one request of a batch fails only that request`, async (t) => {
     const fleet = new Fleet();
     const store = batching(fleet.store);
-    const faulty = Object.assign(Object.create(store) as Store, {
-      acquireMany: async (...args: Parameters<NonNullable<Store["acquireMany"]>>) => {
+    const faulty = replacing(store, {
+      async acquireMany(...args) {
         const all = (await store.acquireMany?.(...args)) ?? [];
         return [all[0], nothing] as typeof all;
       },
@@ -113,7 +113,7 @@ test("a store that sends nonsense when it must confirm a found hold is reported 
 
 test("a store whose listen() returns no function is rejected immediately", (t) => {
   const fleet = new Fleet();
-  const deaf = Object.assign(Object.create(fleet.store) as Store, { listen: () => undefined });
+  const deaf = replacing(fleet.store, { listen: () => undefined as never });
   t.throws(() => fleet.process({ store: deaf }), {
     instanceOf: LockOptionError,
     message: /listen\(\) to return a function that unsubscribes, got undefined/,
@@ -127,8 +127,8 @@ function refuse(): never {
 test("a store whose announce() throws or returns no promise does not affect locks", async (t) => {
   for (const announce of [refuse, (): undefined => undefined]) {
     const fleet = new Fleet();
-    Object.assign(fleet.store, { announce });
-    const process = fleet.process({ announce: true });
+    const store = replacing(fleet.store, { announce: announce as () => never });
+    const process = fleet.process({ store, announce: true });
     t.is(await process.call(KEY, {}, idle), "done");
     await fleet.clock.advance(30 * SECOND);
     process.locker.all.fallSilent();

@@ -3,6 +3,7 @@ import { TICKET_TIME_MS, type EnqueueRequest } from "../../runtime/stores/port";
 import { batching } from "../support/batching-store";
 import { Fleet, type FleetProcess } from "../support/fleet";
 import { idle } from "../support/jobs";
+import { replacing } from "../support/flat-store";
 
 const SECOND = 1_000;
 const KEYS = Array.from({ length: 40 }, (_, index) => `LOCK_payOrder_${index}`);
@@ -19,8 +20,7 @@ function observed(fleet: Fleet): { readonly process: FleetProcess; readonly aske
   const note = (requests: readonly EnqueueRequest[]): void =>
     void asked.push({ at: fleet.clock.now(), keys: requests.map(({ key }) => key) });
   const process = fleet.process({
-    store: {
-      ...store,
+    store: replacing(store, {
       enqueue(request, timeoutMs) {
         note([request]);
         return store.enqueue(request, timeoutMs);
@@ -29,7 +29,7 @@ function observed(fleet: Fleet): { readonly process: FleetProcess; readonly aske
         note(requests);
         return store.enqueueMany?.(requests, timeoutMs) ?? Promise.reject(new Error("cannot"));
       },
-    },
+    }),
   });
   return { process, asked };
 }
@@ -83,15 +83,14 @@ test("an enqueue is not sent if its waiter gives up in the same tick", async (t)
   const controller = new AbortController();
   const store = batching(fleet.store);
   const process = fleet.process({
-    store: {
-      ...store,
+    store: replacing(store, {
       async acquireMany(requests, timeoutMs) {
         const replies = (await store.acquireMany?.(requests, timeoutMs)) ?? [];
         // After the promise jobs that handle the replies, and before the tick that sends the batch.
         void passed(20).then(() => controller.abort());
         return replies;
       },
-    },
+    }),
   });
   const keys = KEYS.slice(0, 3);
   for (const key of keys) await fleet.foreignHolder(key, 60 * SECOND);

@@ -30,7 +30,7 @@ function readers(
 }
 
 async function holdsOf(fleet: Fleet): Promise<readonly string[]> {
-  const { holds } = (await fleet.memory.inspect?.(KEY, SECOND)) ?? { holds: [] };
+  const { holds } = await fleet.memory.admin.inspect(KEY, SECOND);
   return holds.map(({ value }) => value);
 }
 
@@ -145,7 +145,7 @@ test("a revoked hold keeps out writers until its last reader has left", async (t
   const calls = readers(one, 3, end.promise, inside);
   await fleet.clock.advance(10);
   const [requestId = ""] = await holdsOf(fleet);
-  t.true(await fleet.memory.revoke?.({ key: KEY, requestId }, SECOND));
+  t.true(await fleet.memory.admin.revoke({ key: KEY, requestId }, SECOND));
   const writer = two.call(KEY, { waitTime: "60s" }, () => void order.push("writer"));
   await fleet.clock.advance(15 * SECOND); // A renewal has reported it by then.
   t.true(inside.every((lock) => lock.signal.aborted && lock.remaining() === 0));
@@ -308,7 +308,7 @@ test("callers that leave one after the other release their permits in at most tw
   await fleet.clock.advance(10);
   const renewals = fleet.store.commands - before;
   t.true(renewals <= 2, `${renewals} commands`);
-  const { holds } = (await fleet.memory.inspect?.(KEY, SECOND)) ?? { holds: [] };
+  const { holds } = await fleet.memory.admin.inspect(KEY, SECOND);
   t.deepEqual(
     holds.map(({ permits }) => permits),
     [1],
@@ -327,8 +327,8 @@ test("extend() of a shared lock keeps the key no longer than holdAtMost allows",
     await end.promise;
   });
   await fleet.clock.advance(10);
-  const { holds } = (await fleet.memory.inspect?.(KEY, SECOND)) ?? { holds: [] };
-  t.true(holds.length === 1 && holds.every(({ leftMs }) => leftMs <= 5 * SECOND));
+  const { holds } = await fleet.memory.admin.inspect(KEY, SECOND);
+  t.true(holds.length === 1 && holds.every(({ leftMs = Infinity }) => leftMs <= 5 * SECOND));
   end.resolve();
   await call;
   await fleet.leftNothing(t, KEY, process);

@@ -48,7 +48,7 @@ test("a shared hold that the store may have lost is checked until the store answ
     }),
   );
   await fleet.clock.advance(10);
-  const { holds = [] } = (await fleet.memory.inspect?.(KEY, SECOND)) ?? {};
+  const { holds } = await fleet.memory.admin.inspect(KEY, SECOND);
   for (const { value } of holds) await fleet.memory.release({ key: KEY, requestId: value }, SECOND);
   fleet.store.onRenew = connectionRefused;
   fleet.store.reconnect();

@@ -4,7 +4,7 @@ import { AsyncResource } from "node:async_hooks";
 import { runInside } from "../../runtime/lock/reentrancy";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { KeyQueue } from "../../runtime/queue/key-queue";
-import { newId, placing, renewal, request, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
+import { newId, placing, renewal, request, TIMEOUT_MS } from "../store-contract/subject";
 import { memoryStore } from "../../runtime/stores/memory";
 import { batching } from "../support/batching-store";
 import { deferred } from "../support/deferred";
@@ -333,7 +333,7 @@ for (const { who, permits } of [
         const take = async (key: string, requestId: string): Promise<boolean> =>
           (await store.acquire(request(key, requestId, how), TIMEOUT_MS)).acquired;
         const isQueued = async (key: string, place: string, as = permits): Promise<boolean> =>
-          !(await store.enqueue(placing(key, place, { permits: as }), TIMEOUT_MS)).acquired;
+          !(await store.queue.enqueue(placing(key, place, { permits: as }), TIMEOUT_MS)).acquired;
         const drop = async (key: string, requestId: string): Promise<boolean> =>
           (await store.release({ key, requestId, permits }, TIMEOUT_MS)).released;
 
@@ -345,7 +345,7 @@ for (const { who, permits } of [
         }
         for (let n = 0; n < count; n += 1) t.true(await isQueued(busy, newId(), 1));
         t.true(await isQueued(quiet, next, isShared ? 2 : 1));
-        await store.dequeue(quiet, next, TIMEOUT_MS);
+        await store.queue.dequeue(quiet, next, TIMEOUT_MS);
         return {
           "a join": async () => (await take(quiet, next)) === isShared,
           "a release": async () => await drop(quiet, isShared ? next : own),
@@ -353,7 +353,7 @@ for (const { who, permits } of [
           "a call that waits": () => isQueued(busy, place),
           "a call that still waits": () => isQueued(busy, place),
           "a waiter that gives up": async () => {
-            await store.dequeue(busy, place, TIMEOUT_MS);
+            await store.queue.dequeue(busy, place, TIMEOUT_MS);
             return true;
           },
           "a renewal": async () => {
@@ -363,7 +363,7 @@ for (const { who, permits } of [
           "a look": async () => (await store.peek([busy], TIMEOUT_MS))[0] !== undefined,
           "a release beside waiters": () => drop(busy, isShared ? other : own),
           "a revocation": async () =>
-            (await store.revoke?.({ key: busy, requestId: own }, TIMEOUT_MS)) === isShared,
+            (await store.admin.revoke({ key: busy, requestId: own }, TIMEOUT_MS)) === isShared,
         };
       });
       t.is(grown.join("\n"), "");

@@ -4,7 +4,7 @@ import { withLock } from "../../runtime/with-lock";
 import { configure, locker, needsStore, shutdown, type Configuration } from "../../runtime/config/configure";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
 import { memoryStore } from "../../runtime/stores/memory";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -361,7 +361,7 @@ test.serial("shutdown() discards a pending configuration and closes its stores",
 
 test.serial("shutdown() waits until the stores of earlier configurations are closed", async (t) => {
   const closing = deferred();
-  const slow: Store = Object.assign(memoryStore(), { close: () => closing.promise });
+  const slow: WholeStore = Object.assign(memoryStore(), { close: () => closing.promise });
   configure({ store: slow }, "woven", HERE);
   fileWith().save();
   fileWith().save();
@@ -376,7 +376,7 @@ test.serial("shutdown() waits until the stores of earlier configurations are clo
 
 test.serial("logs a warning if a store of the earlier configuration cannot be closed", async (t) => {
   const warnings: string[] = [];
-  const broken: Store = Object.assign(memoryStore(), {
+  const broken: WholeStore = Object.assign(memoryStore(), {
     close: () => Promise.reject(new Error("it is stuck")),
   });
   configure({ store: broken, logger: { warn: (line) => void warnings.push(line) } }, "woven", HERE);

@@ -12,7 +12,7 @@ import {
   shutdown,
   tryObtain,
   withLock,
-  type Store,
+  type WholeStore,
 } from "../../runtime";
 import { systemClock } from "../../runtime/base/clock";
 import { QuorumStore } from "../../runtime/stores/quorum/quorum";
@@ -36,7 +36,7 @@ test.after.always(() => server.stop());
 
 const members = [1, 2, 3].map(() => memoryMember(systemClock));
 const memory = memoryStore();
-const PAIRS: Readonly<Record<string, () => readonly [Store, Store]>> = {
+const PAIRS: Readonly<Record<string, () => readonly [WholeStore, WholeStore]>> = {
   memory: () => [memory, but(memory, {})],
   Redis: () => [redisStore(server.client()), redisStore(server.client())],
   "a quorum": () => [
@@ -197,7 +197,7 @@ test.serial("forceRelease() deletes a value of another program only with `now`",
   const store = redisStore(client);
   await client.set("theirs", requestIdForm);
   t.false(
-    await store.revoke?.({ key: "theirs", requestId: requestIdForm }, 5_000),
+    await store.admin.revoke({ key: "theirs", requestId: requestIdForm }, 5_000),
     "the script does not revoke it either",
   );
   t.is(await client.get("theirs"), requestIdForm);
@@ -213,7 +213,7 @@ test.serial("forceRelease() leaves a holder alone that acquires the lock during 
   const store = but(inside, {
     async revoke(request, timeoutMs) {
       await beforeRevoking();
-      return (await inside.revoke?.(request, timeoutMs)) ?? false;
+      return (await inside.admin.revoke(request, timeoutMs)) ?? false;
     },
     async release(request, timeoutMs) {
       await beforeRevoking();
@@ -236,12 +236,18 @@ test.serial("forceRelease() leaves a holder alone that acquires the lock during 
   }
 });
 
-test.serial("forceRelease() names `now` as the fix if the store cannot revoke", async (t) => {
-  configure({ ...QUIET, store: but(memoryStore(), { revoke: undefined }) });
-  const lock = await obtain("k");
-  await t.throwsAsync(forceRelease("k"), { code: "LOCK_BAD_OPTION", message: /now: true/ });
-  t.is((await forceRelease("k", { now: true })).length, 1);
-  await t.throwsAsync(lock.release(), { code: "LOCK_LOST" });
+test.serial("inspect() and forceRelease() name the store and the group that it lacks", async (t) => {
+  const payments = { ...but(memoryStore(), {}), admin: undefined };
+  configure({ ...QUIET, store: memoryStore(), stores: { payments } });
+  const lock = await obtain("k", { store: "payments" });
+  const lacksAdmin = {
+    code: "LOCK_MISCONFIGURED",
+    message: /^k in payments: the store `payments` has no `admin` group, .*Fix: give the store `admin`/,
+  };
+  await t.throwsAsync(inspect("k", { store: "payments" }), lacksAdmin);
+  for (const now of [false, true])
+    await t.throwsAsync(forceRelease("k", { store: "payments", now }), lacksAdmin);
+  await lock.release();
 });
 
 test.serial("forceRelease() rejects invalid keys and options", async (t) => {

@@ -8,7 +8,7 @@ import {
   redisStore,
   shutdown,
   withLock,
-  type Store,
+  type WholeStore,
 } from "../../runtime";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
@@ -21,7 +21,7 @@ test.before(async () => {
 test.afterEach.always(() => shutdown({ patience: "0s" }));
 test.after.always(() => server.stop());
 
-const STORES: Readonly<Record<string, () => Store>> = {
+const STORES: Readonly<Record<string, () => WholeStore>> = {
   memory: () => memoryStore(),
   Redis: () => redisStore(server.client()),
 };

@@ -49,7 +49,7 @@ test.serial("the warning about a long wait names the process number of another h
   t.true(slow()[0]?.endsWith(`: it is held by process ${requestId.slice(0, 12)}`), slow()[0]);
   ending.abort();
   await t.throwsAsync(waiting, { any: true });
-  await other.store.close();
+  await other.store.close?.();
 });
 
 test.serial("each configuration logs its own slow locks, also while an old one drains", async (t) => {

@@ -8,6 +8,8 @@ import type {
   RenewReply,
   RenewRequest,
   Store,
+  StoreBatch,
+  StoreQueue,
   StoreListener,
   AcquireReply,
   AcquireRequest,
@@ -60,7 +62,9 @@ export interface Hearing {
  * The way of one process to the server, over one connection or two. Its client is refused, redirected, and asked for scripts.
  * It resends unanswered commands, or does not. No order of messages is guaranteed.
  */
-export class Connection implements Store {
+export class Connection implements Store, StoreQueue, StoreBatch {
+  readonly queue: StoreQueue = this;
+  readonly batch: StoreBatch = this;
   readonly #world: WorldTime;
   readonly #random: SeededRandom;
   readonly #process: ProcessClock;

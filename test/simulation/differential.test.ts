@@ -5,6 +5,7 @@ import { memoryStore } from "../../runtime/stores/memory";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { VirtualClock } from "../support/virtual-clock";
 import { but, type Tamper } from "./tampering";
+import { flat } from "../support/flat-store";
 import {
   histories,
   keysOf,
@@ -54,7 +55,7 @@ class SteppingClock extends VirtualClock {
 
 function inMemory(prefix: string, tamper: Tamper): Subject {
   const clock = new SteppingClock();
-  const store = tamper(memoryStore({ clock }));
+  const store = tamper(flat(memoryStore({ clock })));
   const hints: string[] = [];
   store.listen({
     onWakeUp(place) {

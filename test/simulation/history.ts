@@ -4,7 +4,7 @@ import type {
   EnqueueRequest,
   RenewReply,
   RenewRequest,
-  Store,
+  WholeStore,
   AcquireReply,
 } from "../../runtime/stores/port";
 
@@ -78,7 +78,7 @@ export const histories = fc.array(step, { minLength: STEPS, maxLength: STEPS, si
 export interface Subject {
   readonly name: string;
   /** By process. */
-  readonly stores: readonly Store[];
+  readonly stores: readonly WholeStore[];
   pass(ms: number): Promise<void>;
   /** Sets the wall clock, by which tickets end, forward, or back if `ms` is negative. */
   stepClock(ms: number): Promise<void>;
@@ -127,7 +127,7 @@ export class HistoryPlayer {
     // Also the tickets of commands that came late.
     for (const caller of this.#callers) {
       for (const place of caller.places()) {
-        await this.#storeOf(caller.who).dequeue(this.#keyOf(caller), place, TIMEOUT_MS);
+        await this.#storeOf(caller.who).queue.dequeue(this.#keyOf(caller), place, TIMEOUT_MS);
         replies.push((await this.#subject.hints()).map(shortened).join(" "));
       }
     }
@@ -170,12 +170,12 @@ export class HistoryPlayer {
       }
       case "place": {
         const request = this.#request(caller);
-        return async () => this.#taken(await store.enqueue(request, TIMEOUT_MS), caller, request);
+        return async () => this.#taken(await store.queue.enqueue(request, TIMEOUT_MS), caller, request);
       }
       case "leave":
         caller.comesAnew();
         return async () => {
-          await store.dequeue(key, place, TIMEOUT_MS);
+          await store.queue.dequeue(key, place, TIMEOUT_MS);
           return "left";
         };
       case "drop":
@@ -188,7 +188,7 @@ export class HistoryPlayer {
         // Only exclusive holders send this command.
         const { permits: _, count: __, ...request } = this.#request(next);
         return async () => {
-          const reply = await store.releaseAndEnqueue({ key, requestId: held }, request, TIMEOUT_MS);
+          const reply = await store.queue.releaseAndEnqueue({ key, requestId: held }, request, TIMEOUT_MS);
           if (!reply.released) return `not dropped: ${shown(reply.holder)}`;
           return `dropped, ${typeof reply.next === "object" ? this.#taken(reply.next, next, request) : reply.next}`;
         };
@@ -265,7 +265,7 @@ export class HistoryPlayer {
     return keyNumbered(this.#prefix, keyOf(who));
   }
 
-  #storeOf(who: number): Store {
+  #storeOf(who: number): WholeStore {
     const store = this.#subject.stores[processOf(who)];
     if (store === undefined) throw new Error("Expected a store for each process");
     return store;

@@ -13,12 +13,7 @@ import { SharedLease } from "../../runtime/queue/shared-lease";
 import { HandOffTurn, type Ended } from "../../runtime/queue/hand-off-turn";
 import type { Waiter } from "../../runtime/queue/waiter";
 import * as rootContext from "../../runtime/base/root-context";
-import {
-  FENCING_STRIDE,
-  type Store,
-  type AcquireReply,
-  type AcquireRequest,
-} from "../../runtime/stores/port";
+import { FENCING_STRIDE, type AcquireReply, type AcquireRequest } from "../../runtime/stores/port";
 import { Election } from "../../runtime/stores/quorum/election";
 import { Renewal } from "../../runtime/stores/quorum/renewal";
 import { reservedFor } from "../../runtime/stores/value";
@@ -28,6 +23,7 @@ import { explore } from "./explorer/explore";
 import { planOf } from "./explorer/plans";
 import { SimulatedProcess } from "./process";
 import { but, type Tamper } from "./tampering";
+import type { FlatStore } from "../support/flat-store";
 import { KINDS } from "./weather";
 import { simulate } from "./world";
 import { inMatrixSerially, outsideMatrix, outsideMatrixSerially } from "../support/suites";
@@ -75,7 +71,7 @@ const WRONG_BELIEF = /is sure to hold .*, and (nobody has it|it is kept|it has i
 
 outsideMatrix("the simulation finds a store that grants a key twice", async (t) => {
   let asked = 0;
-  const generous = (store: Store): Store =>
+  const generous = (store: FlatStore): FlatStore =>
     but(store, {
       async acquire(request, timeoutMs): Promise<AcquireReply> {
         const reply = await store.acquire(request, timeoutMs);
@@ -87,7 +83,7 @@ outsideMatrix("the simulation finds a store that grants a key twice", async (t) 
 });
 
 outsideMatrix("the simulation finds a store whose keys expire too early", async (t) => {
-  const hasty = (store: Store): Store =>
+  const hasty = (store: FlatStore): FlatStore =>
     but(store, {
       acquire: (request, timeoutMs) =>
         store.acquire({ ...request, lockTimeMs: request.lockTimeMs / 2 }, timeoutMs),
@@ -98,7 +94,7 @@ outsideMatrix("the simulation finds a store whose keys expire too early", async 
 });
 
 outsideMatrix("the simulation finds a store whose renewals do not prolong holds", async (t) => {
-  const shortening = (store: Store): Store =>
+  const shortening = (store: FlatStore): FlatStore =>
     but(store, {
       renew: (requests, timeoutMs) =>
         store.renew(
@@ -115,7 +111,7 @@ outsideMatrix("the simulation finds a store whose renewals do not prolong holds"
 });
 
 outsideMatrix("the simulation finds a store that forgets a ticket in the queue", async (t) => {
-  const forgetful = (store: Store): Store =>
+  const forgetful = (store: FlatStore): FlatStore =>
     but(store, {
       async enqueue(request, timeoutMs): Promise<AcquireReply> {
         const reply = await store.enqueue(request, timeoutMs);
@@ -127,30 +123,30 @@ outsideMatrix("the simulation finds a store that forgets a ticket in the queue",
 });
 
 outsideMatrix("the simulation finds a store that frees revoked holds", async (t) => {
-  const freeing = (store: Store): Store =>
+  const freeing = (store: FlatStore): FlatStore =>
     but(store, { revoke: async (request, timeoutMs) => (await store.release(request, timeoutMs)).released });
   await finds(t, "sleepy", WRONG_BELIEF, freeing);
 });
 
 outsideMatrix("the simulation finds a store that renews revoked holds", async (t) => {
-  const forgiving = (store: Store): Store => but(store, { revoke: async () => true });
+  const forgiving = (store: FlatStore): FlatStore => but(store, { revoke: async () => true });
   await finds(t, "sleepy", /was renewed for .*, which is revoked/, forgiving);
 });
 
 outsideMatrix("the simulation finds a store that sends no wake-ups", async (t) => {
   // Waiters find what the queue reserved at their next check, so only time is lost.
-  const silent = (store: Store): Store => but(store, { listen: () => () => {} });
+  const silent = (store: FlatStore): FlatStore => but(store, { listen: () => () => {} });
   await finds(t, "calm", /has been free for .* while .* waits|it took/, silent);
 });
 
 outsideMatrix("the simulation finds a store without a queue", async (t) => {
-  const queueless = (store: Store): Store =>
+  const queueless = (store: FlatStore): FlatStore =>
     but(store, { enqueue: (request, timeoutMs) => store.acquire(request, timeoutMs) });
   await finds(t, "calm", /before .*, which came first to the queue|has been free/, queueless);
 });
 
 outsideMatrix("the simulation finds a store whose fencing tokens do not outlive its data", async (t) => {
-  const counting = (store: Store): Store => {
+  const counting = (store: FlatStore): FlatStore => {
     let last = 0;
     const counted = <Reply extends object>(reply: Reply): Reply =>
       "fencingToken" in reply ? { ...reply, fencingToken: (last += FENCING_STRIDE) } : reply;
@@ -168,7 +164,7 @@ outsideMatrix("the simulation finds a store whose fencing tokens do not outlive 
 });
 
 outsideMatrix("the simulation finds a store that never removes waiters that left", async (t) => {
-  const clinging = (store: Store): Store => but(store, { dequeue: async () => {} });
+  const clinging = (store: FlatStore): FlatStore => but(store, { dequeue: async () => {} });
   await finds(t, "lossy", /was offered .*, and has left/, clinging);
 });
 
@@ -217,7 +213,7 @@ outsideMatrix(
   "the simulation finds a store that does not wake the next waiter when there is room",
   async (t) => {
     const keyOf = new Map<string, string>();
-    const silent = (store: Store): Store =>
+    const silent = (store: FlatStore): FlatStore =>
       but(store, {
         enqueue(request, timeoutMs) {
           keyOf.set(request.ticket, request.key);
@@ -239,10 +235,10 @@ outsideMatrix(
 );
 
 outsideMatrix("the simulation finds a store that ends all shared holds with the first release", async (t) => {
-  const hasty = (store: Store): Store =>
+  const hasty = (store: FlatStore): FlatStore =>
     but(store, {
       async release(request, timeoutMs) {
-        const { holds } = (await store.inspect?.(request.key, timeoutMs)) ?? { holds: [] };
+        const { holds } = await store.inspect(request.key, timeoutMs);
         const reply = await store.release(request, timeoutMs);
         for (const { value } of reply.released ? holds : [])
           await store.release({ key: request.key, requestId: value }, timeoutMs);

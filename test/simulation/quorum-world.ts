@@ -1,6 +1,6 @@
 import type { Clock } from "../../runtime/base/clock";
 import type { Lock } from "../../runtime/lock/lock";
-import type { Store, StoreListener } from "../../runtime/stores/port";
+import type { StoreListener } from "../../runtime/stores/port";
 import type { Member } from "../../runtime/stores/quorum/master";
 import { QuorumStore } from "../../runtime/stores/quorum/quorum";
 import { memoryMember } from "../stores/quorum/memory-member";
@@ -263,24 +263,24 @@ class QuorumWorld {
       await travel();
       return reply;
     };
-    const store: Store = {
+    const store = but(server.member.store, {
       acquire: (request, timeoutMs) => send(({ store: at }) => at.acquire(request, timeoutMs)),
       renew: (requests, timeoutMs) => send(({ store: at }) => at.renew(requests, timeoutMs)),
       release: (request, timeoutMs) => send(({ store: at }) => at.release(request, timeoutMs)),
       peek: (keys, timeoutMs) => send(({ store: at }) => at.peek(keys, timeoutMs)),
-      enqueue: (request, timeoutMs) => send(({ store: at }) => at.enqueue(request, timeoutMs)),
-      dequeue: (key, place, timeoutMs) => send(({ store: at }) => at.dequeue(key, place, timeoutMs)),
+      enqueue: (request, timeoutMs) => send(({ store: at }) => at.queue.enqueue(request, timeoutMs)),
+      dequeue: (key, place, timeoutMs) => send(({ store: at }) => at.queue.dequeue(key, place, timeoutMs)),
       releaseAndEnqueue: (held, request, timeoutMs) =>
-        send(({ store: at }) => at.releaseAndEnqueue(held, request, timeoutMs)),
+        send(({ store: at }) => at.queue.releaseAndEnqueue(held, request, timeoutMs)),
       listen: (listener) =>
         server.listen({
           ...listener,
           onWakeUp: (place) => void travel().then(() => listener.onWakeUp(place)),
         }),
       close: async () => {},
-    };
+    });
     return {
-      store: but(store, {}),
+      store,
       raiseFence: (...args) =>
         faults.raisesNoFence === true ? Promise.resolve() : send((member) => member.raiseFence(...args)),
       startedAt: async () => (faults.forgetsRestarts === true ? -Infinity : server.startedAt),

@@ -8,12 +8,13 @@ import type {
   EnqueueRequest,
   RenewReply,
   RenewRequest,
-  Store,
+  WholeStore,
   AcquireReply,
   AcquireRequest,
 } from "../../runtime/stores/port";
 import { isClosed, isReserved, isRevokedFrom, reservedFor } from "../../runtime/stores/value";
 import type { Tamper } from "./tampering";
+import { flat } from "../support/flat-store";
 import type { Truth } from "./truth";
 
 /** Enough for any command. The server ignores it. */
@@ -34,9 +35,9 @@ export class SimulatedServer {
   readonly #onCarriedOut: () => void;
   readonly #listeners = new Set<(place: string) => void>();
   readonly #clock: Clock;
-  #store: Store;
+  #store: WholeStore;
   /** The wake-ups that were sent during a command, and what the key held then. */
-  #hints: { readonly place: string; readonly seen: ReturnType<Store["peek"]> }[] = [];
+  #hints: { readonly place: string; readonly seen: ReturnType<WholeStore["peek"]> }[] = [];
   #jumpMs = 0;
   /** The commands that arrived during a stall. */
   #backlog: (() => void)[] | undefined;
@@ -63,8 +64,8 @@ export class SimulatedServer {
     this.#store = this.#empty();
   }
 
-  #empty(): Store {
-    const store = this.#tamper(memoryStore({ clock: this.#clock }));
+  #empty(): WholeStore {
+    const store = this.#tamper(flat(memoryStore({ clock: this.#clock })));
     store.listen({
       onWakeUp: (place) => {
         if (store !== this.#store || place === undefined) return;
@@ -128,7 +129,7 @@ export class SimulatedServer {
     const [holder] = await this.#store.peek([key], TIMEOUT_MS);
     if (typeof holder !== "string") return;
     // The first one, if several hold the key.
-    const { holds } = (await this.#store.inspect?.(key, TIMEOUT_MS)) ?? { holds: [] };
+    const { holds } = await this.#store.admin.inspect(key, TIMEOUT_MS);
     const requestId = holds[0]?.value ?? holder;
     // Unlike a deletion, this serves the next waiter immediately.
     const reply = await this.#store.release({ key, requestId }, TIMEOUT_MS);
@@ -145,7 +146,7 @@ export class SimulatedServer {
     await this.#store.peek([key], TIMEOUT_MS); // Removes what has expired, as each command does.
     for (const requestId of this.#truth.values(key)) {
       if (isReserved(requestId) || isClosed(requestId)) continue; // Nobody holds it.
-      if (await this.#store.revoke?.({ key, requestId }, TIMEOUT_MS)) this.#truth.revoked(key, requestId);
+      if (await this.#store.admin.revoke({ key, requestId }, TIMEOUT_MS)) this.#truth.revoked(key, requestId);
     }
     await this.#noteReservations();
   }
@@ -170,7 +171,7 @@ export class SimulatedServer {
 
   async place(request: EnqueueRequest): Promise<AcquireReply> {
     this.#truth.looksAt(request.key);
-    const reply = await this.#store.enqueue(request, TIMEOUT_MS);
+    const reply = await this.#store.queue.enqueue(request, TIMEOUT_MS);
     if (reply.acquired) this.#truth.taken(request, reply);
     else if (reply.holder !== request.requestId) this.#truth.placed(request);
     await this.#noteReservations();
@@ -180,7 +181,7 @@ export class SimulatedServer {
 
   async leave(key: string, place: string): Promise<void> {
     this.#truth.looksAt(key);
-    await this.#store.dequeue(key, place, TIMEOUT_MS);
+    await this.#store.queue.dequeue(key, place, TIMEOUT_MS);
     this.#truth.left(key, place);
     await this.#noteReservations();
     this.#onCarriedOut();
@@ -214,7 +215,7 @@ export class SimulatedServer {
 
   async next(held: ReleaseRequest, request: EnqueueRequest): Promise<ReleaseAndEnqueueReply | NotReleased> {
     this.#truth.looksAt(held.key);
-    const reply = await this.#store.releaseAndEnqueue(held, request, TIMEOUT_MS);
+    const reply = await this.#store.queue.releaseAndEnqueue(held, request, TIMEOUT_MS);
     if (reply.released) {
       this.#truth.dropped(held.key, held.requestId);
       if (reply.next === "enqueued") this.#truth.placed(request);

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { redisStore } from "../../runtime/stores/redis/redis";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 
 const MINUTE_MS = 60_000;
@@ -64,7 +64,7 @@ end
 
 /** The Redis store of one process, with a listener for its inbox. */
 export interface TimedProcess {
-  readonly store: Store;
+  readonly store: WholeStore;
   /** Returns the wake-ups that its inbox got since the last call. */
   heard(): Promise<string[]>;
   close(): Promise<void>;
@@ -113,7 +113,7 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
   // The inbox opens at the first wait.
   const id = Buffer.from(opener).toString("hex");
   const [key, place, requestId] = [`LOCK_${opener}`, id.padStart(32, "0"), id.padStart(32, "1")];
-  await store.enqueue({ key, ticket: place, requestId, lockTimeMs: 1_000, fencing: false }, 30_000);
+  await store.queue.enqueue({ key, ticket: place, requestId, lockTimeMs: 1_000, fencing: false }, 30_000);
   await open.promise;
   await store.release({ key, requestId }, 30_000);
   const inbox = (await inboxes(client)).find((channel) => !before.includes(channel));

@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import test from "ava";
-import { storeContract } from "../../runtime/stores/contract";
+import { storeContract } from "../store-contract";
 import { memoryStore } from "../../runtime/stores/memory";
-import type { Store, StoreListener } from "../../runtime/stores/port";
+import type { StoreListener } from "../../runtime/stores/port";
 import { isHeldBy } from "../../runtime/stores/value";
 import { VirtualClock } from "../support/virtual-clock";
 import { but, type Tamper } from "../simulation/tampering";
+import { flat, type FlatStore } from "../support/flat-store";
 
 // The contract must detect faulty stores: each fault here must make at least one test of the contract fail.
 
@@ -15,7 +16,7 @@ import { but, type Tamper } from "../simulation/tampering";
  */
 const TURNS_WITHOUT_WAKE_UP = 20_000;
 
-async function valueOf(store: Store, key: string, timeoutMs: number): Promise<string | undefined> {
+async function valueOf(store: FlatStore, key: string, timeoutMs: number): Promise<string | undefined> {
   const [value] = await store.peek([key], timeoutMs);
   return value instanceof Error ? undefined : value;
 }
@@ -27,7 +28,7 @@ async function broken(fault: Tamper): Promise<string[]> {
     (title, run) => void promises.push({ title, run }),
     () => {
       const clock = new VirtualClock();
-      const store = memoryStore({ clock });
+      const store = flat(memoryStore({ clock }));
       return {
         store: fault(store),
         elapse: (ms) => clock.advance(ms),
@@ -35,6 +36,7 @@ async function broken(fault: Tamper): Promise<string[]> {
           void (await store.acquire({ key, requestId: value, lockTimeMs: ms, fencing: false }, 1)),
       };
     },
+    () => {},
   );
   const titles: string[] = [];
   for (const { title, run } of promises) {
@@ -76,7 +78,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
       but(store, {
         async revoke({ key }, timeoutMs) {
           const requestId = await valueOf(store, key, timeoutMs);
-          return requestId !== undefined && (await store.revoke?.({ key, requestId }, timeoutMs)) === true;
+          return requestId !== undefined && (await store.revoke({ key, requestId }, timeoutMs));
         },
       }),
     breaks: /does not revoke the hold of another request/,
@@ -231,7 +233,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
     breaks: /gets no token/,
   },
   "frees keys with an unknown value": {
-    fault: (store: Store) =>
+    fault: (store: FlatStore) =>
       but(store, {
         async acquire(request, timeoutMs) {
           const reply = await store.acquire(request, timeoutMs);

@@ -1,11 +1,11 @@
-import { release, newId, newKey, enqueue, acquire, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
-import type { Store } from "../../runtime/stores/port";
+import { release, newId, newKey, enqueue, acquire, TIMEOUT_MS } from "../store-contract/subject";
+import type { WholeStore } from "../../runtime/stores/port";
 import { nameBeside } from "../../runtime/stores/redis/keys";
 import type { ClusterNode, RedisCluster } from "../support/redis-cluster";
 import { until } from "../support/until";
 
 /** Resolves when the store receives wake-ups from each master. */
-export async function untilSubscribedEverywhere(store: Store, cluster: RedisCluster): Promise<void> {
+export async function untilSubscribedEverywhere(store: WholeStore, cluster: RedisCluster): Promise<void> {
   for (const node of cluster.nodes) {
     if (node.master === undefined) await untilSubscribedTo(store, cluster, await keyAt(cluster, node));
   }
@@ -13,7 +13,7 @@ export async function untilSubscribedEverywhere(store: Store, cluster: RedisClus
 
 /** Resolves when the store receives wake-ups from the key's master. The key is free afterwards. */
 export async function untilSubscribedTo(
-  store: Store,
+  store: WholeStore,
   cluster: RedisCluster,
   key: string,
   keyPrefix = "",
@@ -24,7 +24,7 @@ export async function untilSubscribedTo(
   await enqueue(store, key, probe);
   const queue = keyPrefix + nameBeside("queue", keyPrefix, key);
   await until(() => isSubscribed(master, queue, probe));
-  await store.dequeue(key, probe, TIMEOUT_MS);
+  await store.queue.dequeue(key, probe, TIMEOUT_MS);
   await release(store, key, holder);
 }
 

@@ -1,6 +1,6 @@
 import test from "ava";
 import * as fc from "fast-check";
-import { hearing } from "../../runtime/stores/contract";
+import { hearing } from "../store-contract";
 import {
   release,
   peek,
@@ -11,8 +11,8 @@ import {
   queued,
   acquire,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
-import type { Store } from "../../runtime/stores/port";
+} from "../store-contract/subject";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { reservedFor } from "../../runtime/stores/value";
 import { queueOf } from "../support/beside";
@@ -22,7 +22,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 
 let server: RedisServer;
 let admin: ReturnType<RedisServer["client"]>;
-let store: Store;
+let store: WholeStore;
 /** The channels of all messages since the last reset. */
 const published = new Set<string>();
 let sentinel = (): void => {};
@@ -78,8 +78,9 @@ async function putInFront(key: string, members: readonly string[]): Promise<void
 /** Each way in which a waiter gets the key. */
 const WAYS: Readonly<Record<string, (key: string, holder: string, waiter: string) => Promise<unknown>>> = {
   drop: (key, holder) => release(store, key, holder),
-  releaseMany: async (key, requestId) => await store.releaseMany?.([{ key, requestId }], TIMEOUT_MS),
-  next: (key, requestId) => store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS),
+  releaseMany: async (key, requestId) => await store.batch?.releaseMany([{ key, requestId }], TIMEOUT_MS),
+  next: (key, requestId) =>
+    store.queue.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS),
   async place(key) {
     await admin.del(key);
     await enqueue(store, key, newId());
@@ -87,7 +88,7 @@ const WAYS: Readonly<Record<string, (key: string, holder: string, waiter: string
   async leave(key) {
     const reserved = newId();
     await admin.set(key, reservedFor(reserved), "PX", 60_000);
-    await store.dequeue(key, reserved, TIMEOUT_MS);
+    await store.queue.dequeue(key, reserved, TIMEOUT_MS);
   },
   async "drop of a shared lock"(key) {
     const requestId = newId();

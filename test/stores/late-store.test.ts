@@ -2,10 +2,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { Redis } from "ioredis";
 import { LockMisconfiguredError } from "../../runtime";
-import { hearing, storeContract } from "../../runtime/stores/contract";
-import { release, newId, newKey, acquire } from "../../runtime/stores/contract/subject";
+import { hearing, storeContract } from "../store-contract";
+import { release, newId, newKey, acquire } from "../store-contract/subject";
 import { openRedis } from "../../runtime/stores/late-store";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { connectionTo } from "../../runtime/stores/redis/address";
 import { ConfirmingStore } from "../../runtime/stores/redis/confirming-store";
 import { storeAt } from "../../runtime/stores/redis/redis";
@@ -18,7 +18,7 @@ import { registering } from "./registering";
 
 let server: RedisServer;
 let admin: Redis;
-let late: Store;
+let late: WholeStore;
 
 test.before(async () => {
   server = await startRedis();
@@ -31,7 +31,7 @@ test.after.always(async () => {
   await server.stop();
 });
 
-function storeOnce(loading: Promise<RedisClass>): Store {
+function storeOnce(loading: Promise<RedisClass>): WholeStore {
   return openRedis(
     loading,
     (loaded) => new ConfirmingStore(storeAt(loaded, connectionTo(server.url, "redis"))),

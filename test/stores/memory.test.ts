@@ -1,17 +1,10 @@
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import test from "ava";
-import { storeContract } from "../../runtime/stores/contract";
-import {
-  release,
-  newId,
-  newKey,
-  enqueue,
-  queued,
-  acquire,
-  takenInTurn,
-} from "../../runtime/stores/contract/subject";
+import { storeContract } from "../store-contract";
+import { release, newId, newKey, enqueue, queued, acquire, takenInTurn } from "../store-contract/subject";
 import { memoryStore } from "../../runtime/stores/memory";
+import { flat } from "../support/flat-store";
 import { VirtualClock } from "../support/virtual-clock";
 import { registering } from "./registering";
 
@@ -23,6 +16,12 @@ storeContract(registering(test), () => {
     elapse: (ms) => clock.advance(ms),
     put: async (key, value, ms) => void (await acquire(store, key, value, { lockTimeMs: ms })),
   };
+});
+
+storeContract(registering(test, "without groups: "), () => {
+  const clock = new VirtualClock();
+  const store = { ...flat(memoryStore({ clock })), queue: undefined, admin: undefined };
+  return { store, elapse: (ms) => clock.advance(ms) };
 });
 
 test("expired keys are removed from memory without being asked for again", async (t) => {

@@ -1,4 +1,4 @@
-import type { Store, StoreListener } from "../../runtime/stores/port";
+import type { WholeStore, StoreListener } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 
 /** The events that a store has reported to its listener so far. */
@@ -14,7 +14,7 @@ export interface RecordedEvents extends StoreListener {
   readonly reconnected: Promise<void>;
 }
 
-export function recordEvents(store: Store): RecordedEvents {
+export function recordEvents(store: WholeStore): RecordedEvents {
   const [warned, allWoken, reconnected] = [deferred<string>(), deferred(), deferred()];
   const wakeUps: (string | undefined)[] = [];
   const warnings: string[] = [];

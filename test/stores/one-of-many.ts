@@ -1,30 +1,21 @@
 import type { Store } from "../../runtime/stores/port";
+import { flat, replacing, type FlatStore } from "../support/flat-store";
 
 /** Wraps a store so that single requests use the commands for many keys where possible. */
-export function asOneOfMany(store: Store): Store {
-  const { acquireMany, enqueueMany, releaseMany } = store;
-  if (acquireMany === undefined || releaseMany === undefined)
-    throw new Error("Expected a store with acquireMany() and releaseMany()");
-  return {
+export function asOneOfMany(store: Store): FlatStore {
+  const { queue, batch } = flat(store);
+  if (batch === undefined) throw new Error("Expected a store with `batch`");
+  return replacing(store, {
     acquire: async (request, timeoutMs) =>
       request.fencing
         ? await store.acquire(request, timeoutMs)
-        : only(await acquireMany([request], timeoutMs)),
-    acquireMany,
-    renew: (requests, timeoutMs) => store.renew(requests, timeoutMs),
-    release: async (request, timeoutMs) => only(await releaseMany([request], timeoutMs)),
-    releaseMany,
-    peek: (keys, timeoutMs) => store.peek(keys, timeoutMs),
+        : only(await batch.acquireMany([request], timeoutMs)),
+    release: async (request, timeoutMs) => only(await batch.releaseMany([request], timeoutMs)),
     enqueue: async (request, timeoutMs) =>
-      enqueueMany === undefined || request.fencing
-        ? await store.enqueue(request, timeoutMs)
-        : only(await enqueueMany([request], timeoutMs)),
-    enqueueMany,
-    dequeue: (key, place, timeoutMs) => store.dequeue(key, place, timeoutMs),
-    releaseAndEnqueue: (held, request, timeoutMs) => store.releaseAndEnqueue(held, request, timeoutMs),
-    listen: (listener) => store.listen(listener),
-    close: () => store.close(),
-  };
+      batch.enqueueMany === undefined || request.fencing
+        ? await queue.enqueue(request, timeoutMs)
+        : only(await batch.enqueueMany([request], timeoutMs)),
+  });
 }
 
 function only<Reply>(replies: readonly (Reply | Error)[]): Reply {

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
 import { LockMisconfiguredError, errorMessage } from "../../runtime/base/errors";
-import { hearing, storeContract } from "../../runtime/stores/contract";
+import { hearing, storeContract } from "../store-contract";
 import {
   release,
   peek,
@@ -18,8 +18,8 @@ import {
   TAKEN,
   takenInTurn,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
-import type { Store } from "../../runtime/stores/port";
+} from "../store-contract/subject";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { reservedFor } from "../../runtime/stores/value";
 import { queueOf } from "../support/beside";
@@ -32,8 +32,8 @@ import { registering } from "./registering";
 
 let server: RedisServer;
 let admin: Redis;
-let least: Store;
-let plain: Store;
+let least: WholeStore;
+let plain: WholeStore;
 
 test.before(async () => {
   server = await startRedis();
@@ -49,7 +49,7 @@ test.after.always(async () => {
 });
 
 /** A store whose Redis user has exactly this access. */
-async function storeOf(username: string, access: string): Promise<Store> {
+async function storeOf(username: string, access: string): Promise<WholeStore> {
   await admin.call("ACL", "SETUSER", username, "reset", "on", "nopass", ...access.split(" "));
   return redisStore(server.client({ username, password: "any" }));
 }
@@ -78,7 +78,7 @@ for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("
     await acquire(plain, key, requestId); // In case that the user may not.
     await attempt(() => renew(own, key, requestId, 2 * 600_000));
     await attempt(() => enqueue(own, key, waiting));
-    await attempt(() => own.dequeue(key, waiting, TIMEOUT_MS));
+    await attempt(() => own.queue.dequeue(key, waiting, TIMEOUT_MS));
     await attempt(() => enqueue(own, key, waiting));
     await attempt(() => release(own, key, requestId));
     if (rule === "+publish" || rule === "+subscribe") t.regex(await events.warned, /&lockweave:2:\*/);
@@ -98,9 +98,9 @@ test("every method throws LockMisconfiguredError if the user may not run a comma
   await t.throwsAsync(acquire(shut, key, requestId, { fencing: true }), expected);
   await t.throwsAsync(release(shut, key, requestId), expected);
   await t.throwsAsync(enqueue(shut, key, newId()), expected);
-  await t.throwsAsync(shut.dequeue(key, newId(), TIMEOUT_MS), expected);
+  await t.throwsAsync(shut.queue.dequeue(key, newId(), TIMEOUT_MS), expected);
   await t.throwsAsync(
-    shut.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS),
+    shut.queue.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS),
     expected,
   );
   t.true((await renew(shut, key, requestId, 1_000)) instanceof LockMisconfiguredError);
@@ -119,9 +119,11 @@ test("a renewal and a release without read access report the missing access, not
   denied((await blind.renew([{ ...renewal(key, requestId), fencing: true }], TIMEOUT_MS))[0]);
   denied(await release(blind, key, requestId).catch((error: unknown) => error));
   denied(
-    (await blind.releaseMany?.([{ key, requestId }], TIMEOUT_MS).catch((error: unknown) => [error]))?.[0],
+    (
+      await blind.batch?.releaseMany([{ key, requestId }], TIMEOUT_MS).catch((error: unknown) => [error])
+    )?.[0],
   );
-  const next = blind.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS);
+  const next = blind.queue.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS);
   denied(await next.catch((error: unknown) => error));
   denied(await peek(blind, key));
   t.is(await peek(plain, key), requestId, "nothing has changed");
@@ -138,14 +140,14 @@ test("commands for many keys reject only the keys that the user may not access",
     t.deepEqual(replies?.[0], first);
     t.true(replies?.[1] instanceof LockMisconfiguredError, String(replies?.[1]));
   };
-  check(await partly.acquireMany?.(requests, TIMEOUT_MS), TAKEN);
+  check(await partly.batch?.acquireMany(requests, TIMEOUT_MS), TAKEN);
   check(await partly.renew(requests, TIMEOUT_MS), { renewed: true });
   check(await partly.peek(keys, TIMEOUT_MS), ids[0]);
   const places = keys.map((key) => placing(key, newId()));
-  const [placed, refused] = (await partly.enqueueMany?.(places, TIMEOUT_MS)) ?? [];
+  const [placed, refused] = (await partly.batch?.enqueueMany?.(places, TIMEOUT_MS)) ?? [];
   t.like(placed, { acquired: false, holder: ids[0] });
   t.true(refused instanceof LockMisconfiguredError);
-  check(await partly.releaseMany?.(requests, TIMEOUT_MS), { released: true });
+  check(await partly.batch?.releaseMany(requests, TIMEOUT_MS), { released: true });
 });
 
 // ---- channels -------------------------------------------------------------------------------------------
@@ -198,7 +200,7 @@ test("a waiter that is denied its channel late blocks nobody after it has left",
   await queued(deaf, key, gone);
   await events.warned;
   await queued(plain, key, next);
-  await deaf.dequeue(key, gone, TIMEOUT_MS);
+  await deaf.queue.dequeue(key, gone, TIMEOUT_MS);
   t.deepEqual(await release(deaf, key, holder), { released: true });
   t.is(await peek(plain, key), reservedFor(next));
 });
@@ -227,7 +229,7 @@ test("a user that may not publish releases several locks, and gets a warning", a
   const [key, requestId, waiting] = [newKey(), newId(), newId()];
   await acquire(mute, key, requestId);
   await queued(plain, key, waiting);
-  t.deepEqual(await mute.releaseMany?.([{ key, requestId }], TIMEOUT_MS), [{ released: true }]);
+  t.deepEqual(await mute.batch?.releaseMany([{ key, requestId }], TIMEOUT_MS), [{ released: true }]);
   t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
   await takenInTurn(plain, key, waiting);
 });
@@ -240,7 +242,7 @@ test("a user that may not delete gets an error only for the key that needs a del
   await queued(plain, other, newId());
   await admin.set(queueOf(key), "no queue");
   const dropped = [key, other].map((name) => ({ key: name, requestId }));
-  const [refused, ...others] = (await keeping.releaseMany?.(dropped, TIMEOUT_MS)) ?? [];
+  const [refused, ...others] = (await keeping.batch?.releaseMany(dropped, TIMEOUT_MS)) ?? [];
   t.true(refused instanceof LockMisconfiguredError, errorMessage(refused));
   t.deepEqual(others, [{ released: true }]);
 });
@@ -254,7 +256,7 @@ test("a user that may not publish passes on a reservation, and gets a warning", 
   for (const waiting of [first, newId()]) await queued(plain, key, waiting);
   await release(plain, key, holder);
   t.is(await peek(plain, key), reservedFor(first));
-  await mute.dequeue(key, first, TIMEOUT_MS);
+  await mute.queue.dequeue(key, first, TIMEOUT_MS);
   t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
 });
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import test, { type ExecutionContext } from "ava";
 import { LockOptionError } from "../../runtime/base/errors";
-import { newId, newKey, acquire } from "../../runtime/stores/contract/subject";
+import { newId, newKey, acquire } from "../store-contract/subject";
 import { connectionTo, type RedisAddress } from "../../runtime/stores/redis/address";
 import { redisStoreAt } from "../../runtime/stores/redis/redis";
 import { freePort, remove, startRedis, temporaryDirectory, type RedisServer } from "../support/redis-server";

@@ -1,14 +1,6 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/base/errors";
-import {
-  release,
-  newId,
-  newKey,
-  request,
-  acquire,
-  TAKEN,
-  TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
+import { release, newId, newKey, request, acquire, TAKEN, TIMEOUT_MS } from "../store-contract/subject";
 import type { RedisClient } from "../../runtime/stores/redis/client";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -33,7 +25,7 @@ test("a store uses a script after one refusal of an old server, and excludes sto
   t.deepEqual(await acquire(old, key, newId()), held);
   t.deepEqual(await acquire(newer, key, newId()), held);
   const requests = [key, newKey()].map((name) => request(name, newId()));
-  t.deepEqual(await old.acquireMany?.(requests, TIMEOUT_MS), [held, TAKEN]);
+  t.deepEqual(await old.batch?.acquireMany(requests, TIMEOUT_MS), [held, TAKEN]);
   t.deepEqual(await release(old, key, requestId), { released: true });
   t.is(refusals(), 1);
 });
@@ -45,7 +37,7 @@ test("a server before Redis 7 rejects only the key that holds other data", async
   const [free, wrong] = [newKey(), newKey()];
   await foreigner.rpush(wrong, "an element");
   const requests = [free, wrong].map((key) => request(key, newId()));
-  const replies = (await old.acquireMany?.(requests, TIMEOUT_MS)) ?? [];
+  const replies = (await old.batch?.acquireMany(requests, TIMEOUT_MS)) ?? [];
   t.deepEqual(replies[0], TAKEN);
   t.true(replies[1] instanceof LockMisconfiguredError);
 });
@@ -66,11 +58,11 @@ test("a store also uses a script if its first command to an old server is for ma
   const own = redisStore(old);
   const requests = Array.from({ length: count }, () => request(newKey(), newId()));
   t.deepEqual(
-    await own.acquireMany?.(requests, TIMEOUT_MS),
+    await own.batch?.acquireMany(requests, TIMEOUT_MS),
     requests.map(() => TAKEN),
   );
   t.deepEqual(
-    await own.acquireMany?.(requests, TIMEOUT_MS),
+    await own.batch?.acquireMany(requests, TIMEOUT_MS),
     requests.map(({ requestId }) => ({ acquired: false, holder: requestId, freeInMs: undefined })),
   );
   t.is(scripts, 1);

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Cluster } from "ioredis";
 import { LockMisconfiguredError } from "../../runtime/base/errors";
-import { storeContract } from "../../runtime/stores/contract";
+import { storeContract } from "../store-contract";
 import {
   release,
   listen,
@@ -15,8 +15,8 @@ import {
   acquire,
   TAKEN,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
-import type { Store } from "../../runtime/stores/port";
+} from "../store-contract/subject";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
 import { untilSubscribedEverywhere, untilSubscribedTo } from "./hearing-everywhere";
@@ -25,7 +25,7 @@ import { registering } from "./registering";
 
 let server: RedisCluster;
 let admin: Cluster;
-let store: Store;
+let store: WholeStore;
 
 test.before(async () => {
   server = await startRedisCluster(3);
@@ -93,16 +93,16 @@ for (const braces of ["}closed", "{}empty-tag", "{}a{tag}"]) {
     const reply = await enqueue(store, key, waiting);
     t.true(!reply.acquired && reply.holder === holder && (reply.freeInMs ?? 0) > 0, "a waiter can poll");
     const held = { key, requestId: holder };
-    t.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
+    t.deepEqual(await store.queue.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
       released: true,
       next: undefined,
     });
-    t.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
+    t.deepEqual(await store.queue.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
       released: false,
       holder: undefined,
     });
     t.deepEqual(await enqueue(store, key, waiting, {}, requestId), TAKEN);
-    await store.dequeue(key, waiting, TIMEOUT_MS);
+    await store.queue.dequeue(key, waiting, TIMEOUT_MS);
     t.deepEqual(await release(store, key, newId()), { released: false, holder: requestId });
     t.deepEqual(await release(store, key, requestId), { released: true });
     t.true((await acquire(store, key, newId())).acquired);
@@ -151,7 +151,7 @@ test("keys of the other nodes are renewed, read, and released if one node of a c
     holds.map(({ key }) => key),
     TIMEOUT_MS,
   );
-  const dropped = (await own.releaseMany?.(holds, TIMEOUT_MS)) ?? [];
+  const dropped = (await own.batch?.releaseMany(holds, TIMEOUT_MS)) ?? [];
   for (const [index, isLost] of lost.entries()) {
     const replies = [renewed[index], looked[index], dropped[index]];
     if (isLost) t.true(replies.every((reply) => reply instanceof Error));

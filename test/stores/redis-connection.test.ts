@@ -5,7 +5,7 @@ import { inspect } from "node:util";
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
-import { hearing } from "../../runtime/stores/contract";
+import { hearing } from "../store-contract";
 import {
   release,
   peek,
@@ -16,7 +16,7 @@ import {
   request,
   acquire,
   TAKEN,
-} from "../../runtime/stores/contract/subject";
+} from "../store-contract/subject";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";

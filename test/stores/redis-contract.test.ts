@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { hearing, storeContract } from "../../runtime/stores/contract";
-import { newId, newKey, acquire } from "../../runtime/stores/contract/subject";
-import type { Store } from "../../runtime/stores/port";
+import { hearing, storeContract } from "../store-contract";
+import { newId, newKey, acquire } from "../store-contract/subject";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { beforeRedis7 } from "./before-redis-7";
@@ -14,7 +14,7 @@ import { registering } from "./registering";
 
 let server: RedisServer;
 let admin: Redis;
-let stores: { readonly plain: Store; readonly byUrl: Store; readonly old: Store };
+let stores: { readonly plain: WholeStore; readonly byUrl: WholeStore; readonly old: WholeStore };
 
 test.before(async () => {
   server = await startRedis();

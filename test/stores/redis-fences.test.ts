@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { withLock } from "../../runtime/with-lock";
 import { configure, shutdown } from "../../runtime/config/configure";
 import { LockMisconfiguredError } from "../../runtime/base/errors";
-import { hearing } from "../../runtime/stores/contract";
+import { hearing } from "../store-contract";
 import {
   release,
   peek,
@@ -15,8 +15,8 @@ import {
   acquire,
   token,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
-import { FENCING_STRIDE, type Store } from "../../runtime/stores/port";
+} from "../store-contract/subject";
+import { FENCING_STRIDE, type WholeStore } from "../../runtime/stores/port";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { fenceOf } from "../support/beside";
@@ -31,7 +31,7 @@ const LOCK_TIME_MS = 600_000;
 const WITH_TOKEN = { fencing: true, lockTimeMs: LOCK_TIME_MS };
 
 /** The ways in which a holder gets a fencing token for a new key. */
-const WAYS: Record<string, (store: Store, key: string) => Promise<unknown>> = {
+const WAYS: Record<string, (store: WholeStore, key: string) => Promise<unknown>> = {
   "acquire()": (store, key) => acquire(store, key, newId(), WITH_TOKEN),
   "enqueue() of a free key": (store, key) => enqueue(store, key, newId(), WITH_TOKEN),
   "enqueue() with a reservation": async (store, key) => {
@@ -44,7 +44,11 @@ const WAYS: Record<string, (store: Store, key: string) => Promise<unknown>> = {
   "releaseAndEnqueue()": async (store, key) => {
     const requestId = newId();
     await acquire(store, key, requestId);
-    return await store.releaseAndEnqueue({ key, requestId }, placing(key, newId(), WITH_TOKEN), TIMEOUT_MS);
+    return await store.queue.releaseAndEnqueue(
+      { key, requestId },
+      placing(key, newId(), WITH_TOKEN),
+      TIMEOUT_MS,
+    );
   },
   "renew()": async (store, key) => {
     const requestId = newId();

@@ -1,6 +1,6 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/base/errors";
-import { hearing } from "../../runtime/stores/contract";
+import { hearing } from "../store-contract";
 import {
   release,
   listen,
@@ -14,15 +14,15 @@ import {
   acquire,
   takenInTurn,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
-import type { Store } from "../../runtime/stores/port";
+} from "../store-contract/subject";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
 // Other programs that use the same keys without Lockweave.
 
 let server: RedisServer;
-let store: Store;
+let store: WholeStore;
 
 test.before(async () => {
   server = await startRedis();
@@ -115,12 +115,12 @@ for (const fencing of [false, true]) {
     t.deepEqual(await store.renew([fenced], TIMEOUT_MS), [{ renewed: false, holder }]);
     t.deepEqual(await release(store, key, requestId), { released: false, holder });
     const request = placing(key, newId(), { fencing });
-    t.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+    t.deepEqual(await store.queue.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: false,
       holder,
     });
     t.is(await peek(store, key), holder);
-    await store.dequeue(key, newId(), TIMEOUT_MS);
+    await store.queue.dequeue(key, newId(), TIMEOUT_MS);
     t.deepEqual(await foreigner.lrange(key, 0, -1), ["an element"]);
   });
 }

@@ -9,8 +9,8 @@ import {
   acquire,
   TAKEN,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
-import type { Store } from "../../runtime/stores/port";
+} from "../store-contract/subject";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
@@ -27,7 +27,7 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-async function overProxy(t: ExecutionContext): Promise<{ own: Store; proxy: TcpProxy }> {
+async function overProxy(t: ExecutionContext): Promise<{ own: WholeStore; proxy: TcpProxy }> {
   const proxy = await startTcpProxy(server.port);
   const own = redisStore(server.client({ port: proxy.port }));
   t.teardown(async () => {
@@ -38,10 +38,10 @@ async function overProxy(t: ExecutionContext): Promise<{ own: Store; proxy: TcpP
   await acquire(own, key, requestId); // Redis has the scripts from here on.
   await renew(own, key, requestId, 60_000);
   const request = placing(key, newId());
-  await own.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
+  await own.queue.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
   await release(own, key, request.requestId);
   await enqueue(own, key, newId(), {}, requestId);
-  await own.releaseMany?.([{ key, requestId }], TIMEOUT_MS);
+  await own.batch?.releaseMany([{ key, requestId }], TIMEOUT_MS);
   return { own, proxy };
 }
 
@@ -76,7 +76,7 @@ test("a resent release() throws instead of reporting a lost lock", async (t) => 
   for (const name of [key, other]) await acquire(own, name, requestId);
   proxy.withholdReplies();
   const dropped = release(own, key, requestId);
-  const many = own.releaseMany?.([{ key: other, requestId }], TIMEOUT_MS);
+  const many = own.batch?.releaseMany([{ key: other, requestId }], TIMEOUT_MS);
   await until(async () => (await watcher.exists(key, other)) === 0);
   proxy.cut();
   await t.throwsAsync(dropped, { message: /the connection broke/ });
@@ -91,7 +91,7 @@ test("a resent releaseAndEnqueue() throws, and the next hold can be renewed", as
   const request = placing(key, newId());
   t.deepEqual(await acquire(own, key, requestId), TAKEN);
   proxy.withholdReplies();
-  const handedOff = own.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
+  const handedOff = own.queue.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
   await until(async () => (await watcher.get(key)) === request.requestId);
   proxy.cut();
   await t.throwsAsync(handedOff, { message: /the connection broke/ });

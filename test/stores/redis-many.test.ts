@@ -1,6 +1,6 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/base/errors";
-import { hearing } from "../../runtime/stores/contract";
+import { hearing } from "../store-contract";
 import {
   newId,
   newKey,
@@ -11,12 +11,13 @@ import {
   acquire,
   TAKEN,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
-import { MOST_AT_ONCE, type Store } from "../../runtime/stores/port";
+} from "../store-contract/subject";
+import { MOST_AT_ONCE, type StoreBatch, type WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { closedAfter, reservedFor, revokedFrom } from "../../runtime/stores/value";
 import { counting } from "../support/counting-client";
 import { startRedis, type RedisServer } from "../support/redis-server";
+import { flat } from "../support/flat-store";
 
 let server: RedisServer;
 
@@ -26,19 +27,17 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-type Many = Required<Pick<Store, "acquireMany" | "enqueueMany" | "releaseMany">>;
-
 /** A store whose scripts the server has already, and the commands that it sends. */
 async function countedStore(): Promise<{
-  own: Store;
-  acquireMany: NonNullable<Many["acquireMany"]>;
-  enqueueMany: NonNullable<Many["enqueueMany"]>;
-  releaseMany: NonNullable<Many["releaseMany"]>;
+  own: WholeStore;
+  acquireMany: StoreBatch["acquireMany"];
+  enqueueMany: NonNullable<StoreBatch["enqueueMany"]>;
+  releaseMany: StoreBatch["releaseMany"];
   commands: () => string[];
 }> {
   const { client, commands } = counting(server.client());
   const own = redisStore(client);
-  const { acquireMany, enqueueMany, releaseMany } = own;
+  const { acquireMany, enqueueMany, releaseMany } = flat(own);
   if (acquireMany === undefined || enqueueMany === undefined || releaseMany === undefined) {
     throw new Error("Expected a store with acquireMany(), enqueueMany() and releaseMany()");
   }
@@ -144,11 +143,11 @@ test("READONLY reaches the client's reconnectOnError also for commands for many 
   await former.client().replicaof("127.0.0.1", String(server.port));
   const keys = [newKey(), newKey()];
   const asked = [
-    own.acquireMany?.(
+    own.batch?.acquireMany(
       keys.map((key) => request(key, newId())),
       TIMEOUT_MS,
     ),
-    own.enqueueMany?.(
+    own.batch?.enqueueMany?.(
       keys.map((key) => placing(key, newId())),
       TIMEOUT_MS,
     ),
@@ -178,8 +177,8 @@ test("every request gets an error if the server does not reply", async (t) => {
   const requests = Array.from({ length: 300 }, () => renewal(newKey(), newId()));
   const keys = requests.map(({ key }) => key);
   const asked = Promise.allSettled([
-    own.acquireMany?.(requests.slice(0, MOST_AT_ONCE), TIMEOUT_MS),
-    own.enqueue(placing(newKey(), newId()), TIMEOUT_MS),
+    own.batch?.acquireMany(requests.slice(0, MOST_AT_ONCE), TIMEOUT_MS),
+    own.queue.enqueue(placing(newKey(), newId()), TIMEOUT_MS),
   ]);
   const [renewed, looked] = [own.renew(requests, TIMEOUT_MS), own.peek(keys, TIMEOUT_MS)];
   await mortal.stop(); // This also disconnects its clients.
@@ -227,7 +226,7 @@ test("a hold that is released twice in one command is passed on once", async (t)
   await acquire(own, key, requestId);
   for (const waiting of [first, second]) await queued(own, key, waiting);
   const held = { key, requestId };
-  t.deepEqual(await own.releaseMany?.([held, held], TIMEOUT_MS), [
+  t.deepEqual(await own.batch?.releaseMany([held, held], TIMEOUT_MS), [
     { released: true },
     { released: false, holder: reservedFor(first) },
   ]);
@@ -243,7 +242,7 @@ test("a hold can be released with a cooldown and revoked if Redis is out of memo
   if (first === undefined || second === undefined) throw new Error("too few holds");
   t.deepEqual(await own.release({ ...first, cooldownMs: 60_000 }, TIMEOUT_MS), { released: true });
   t.is(await full.client().get(first.key), closedAfter(first.requestId));
-  t.true(await own.revoke?.(second, TIMEOUT_MS));
+  t.true(await own.admin.revoke(second, TIMEOUT_MS));
   t.is(await full.client().get(second.key), revokedFrom(second.requestId));
   await own.close();
   await full.stop();
@@ -261,7 +260,7 @@ test("shared holds can be renewed and released, but not acquired, if Redis is ou
     { renewed: true },
   ]);
   t.deepEqual(await own.release({ key, requestId: one }, TIMEOUT_MS), { released: true });
-  t.deepEqual(await own.releaseMany?.([{ key, requestId: other }], TIMEOUT_MS), [{ released: true }]);
+  t.deepEqual(await own.batch?.releaseMany([{ key, requestId: other }], TIMEOUT_MS), [{ released: true }]);
   t.is(await full.client().exists(key), 0);
   await own.close();
   await full.stop();

@@ -1,6 +1,6 @@
 import test from "ava";
 import type { Redis } from "ioredis";
-import { hearing } from "../../runtime/stores/contract";
+import { hearing } from "../store-contract";
 import {
   release,
   peek,
@@ -15,8 +15,8 @@ import {
   takenInTurn,
   token,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
-import { FENCING_STRIDE, type Store } from "../../runtime/stores/port";
+} from "../store-contract/subject";
+import { FENCING_STRIDE, type WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { reservedFor } from "../../runtime/stores/value";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -27,7 +27,7 @@ import { OldStore } from "./protocol-1/old-store";
 let server: RedisServer;
 let client: Redis;
 let old: OldStore;
-let store: Store;
+let store: WholeStore;
 
 test.before(async () => {
   server = await startRedis();
@@ -53,7 +53,7 @@ test("the new version neither acquires, renews, nor releases a hold of the old o
     t.deepEqual(await renew(store, key, requestId, 1_000), { renewed: false, holder });
     t.deepEqual(await release(store, key, requestId), { released: false, holder });
     const request = placing(key, newId());
-    t.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+    t.deepEqual(await store.queue.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: false,
       holder,
     });
@@ -102,7 +102,7 @@ test("the new version treats a key that the old queue passed on as a hold, even 
   for (const id of [given, newId()]) {
     const reply = await enqueue(store, key, id);
     t.true(!reply.acquired && reply.holder === given);
-    await store.dequeue(key, id, TIMEOUT_MS);
+    await store.queue.dequeue(key, id, TIMEOUT_MS);
   }
   t.is(await peek(store, key), given);
   t.true(await old.wait(key, given), "the waiter that got the key acquires it");

@@ -2,9 +2,9 @@ import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
 import { LockOptionError } from "../../runtime";
 import type { Duration } from "../../runtime/base/duration";
-import { newId, newKey, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
+import { newId, newKey, TIMEOUT_MS } from "../store-contract/subject";
 import { memoryStore } from "../../runtime/stores/memory";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { deferred } from "../support/deferred";
@@ -40,7 +40,7 @@ function hang(t: ExecutionContext): { resume(): void } {
   return { resume };
 }
 
-function openStore(t: ExecutionContext): Store {
+function openStore(t: ExecutionContext): WholeStore {
   const store = redisStore(master.client());
   t.teardown(() => store.close());
   return store;

@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
-import { newId, newKey, placing, renewal, request, TIMEOUT_MS } from "../../runtime/stores/contract/subject";
-import { MOST_DEAD_AT_ONCE, type Store } from "../../runtime/stores/port";
+import { newId, newKey, placing, renewal, request, TIMEOUT_MS } from "../store-contract/subject";
+import { MOST_DEAD_AT_ONCE, type WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { commandsDuring } from "../support/monitor";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -10,7 +10,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 
 let server: RedisServer;
 let admin: Redis;
-let store: Store;
+let store: WholeStore;
 
 test.before(async () => {
   server = await startRedis();
@@ -58,15 +58,15 @@ async function costs(
     counted[name] = namesOf(t, await commandsDuring(admin, work));
   };
   await count("join", () => store.acquire(request(key, other, how), TIMEOUT_MS));
-  await fill(waiters, () => store.enqueue(placing(key, newId(), { permits: 1 }), TIMEOUT_MS));
+  await fill(waiters, () => store.queue.enqueue(placing(key, newId(), { permits: 1 }), TIMEOUT_MS));
   await count("refused", () => store.acquire(request(key, newId(), how), TIMEOUT_MS));
-  await count("wait", () => store.enqueue(placing(key, place, how), TIMEOUT_MS));
-  await count("wait on", () => store.enqueue(placing(key, place, how), TIMEOUT_MS));
-  await count("give up", () => store.dequeue(key, place, TIMEOUT_MS));
+  await count("wait", () => store.queue.enqueue(placing(key, place, how), TIMEOUT_MS));
+  await count("wait on", () => store.queue.enqueue(placing(key, place, how), TIMEOUT_MS));
+  await count("give up", () => store.queue.dequeue(key, place, TIMEOUT_MS));
   await count("renew", () => store.renew([{ ...renewal(key, own, 60_000), permits }], TIMEOUT_MS));
   await count("look", () => store.peek([key], TIMEOUT_MS));
   await count("leave", () => store.release({ key, requestId: other, permits }, TIMEOUT_MS));
-  await count("revoke", async () => await store.revoke?.({ key, requestId: own }, TIMEOUT_MS));
+  await count("revoke", async () => await store.admin.revoke({ key, requestId: own }, TIMEOUT_MS));
   return counted;
 }
 
@@ -94,15 +94,15 @@ for (const permits of [1, 5, Infinity]) {
     const queue = `lockweave:2:queue:{${key}}`;
     const dead = 5_000;
     await store.acquire(request(key, newId(), { lockTimeMs: 60_000 }), TIMEOUT_MS);
-    await fill(dead, () => store.enqueue(placing(key, newId(), { permits }), TIMEOUT_MS));
+    await fill(dead, () => store.queue.enqueue(placing(key, newId(), { permits }), TIMEOUT_MS));
     const members = await admin.zrange(queue, "-inf", "(0", "BYSCORE");
     const pipeline = admin.pipeline();
     for (const member of members) if (member.startsWith("-")) pipeline.zadd(queue, -2, member); // A deadline in 1970.
     await pipeline.exec();
-    await store.enqueue(placing(key, last, { permits }), TIMEOUT_MS);
+    await store.queue.enqueue(placing(key, last, { permits }), TIMEOUT_MS);
     const before = await admin.zcard(queue);
     const commands = await commandsDuring(admin, () =>
-      store.enqueue(placing(key, last, { permits }), TIMEOUT_MS),
+      store.queue.enqueue(placing(key, last, { permits }), TIMEOUT_MS),
     );
     const membersOfEach = permits === Infinity ? 3 : 2;
     t.is(before - (await admin.zcard(queue)), membersOfEach * MOST_DEAD_AT_ONCE);
@@ -118,7 +118,7 @@ for (const [who, permits] of [
   test.serial(`the holds of a revoked ${who} keep their time to live`, async (t) => {
     const [key, requestId] = [newKey(), newId()];
     await store.acquire(request(key, requestId, { permits, lockTimeMs: 60_000 }), TIMEOUT_MS);
-    t.true(await store.revoke?.({ key, requestId }, TIMEOUT_MS));
+    t.true(await store.admin.revoke({ key, requestId }, TIMEOUT_MS));
     const [holds = ""] = await admin.keys(`lockweave:2:holds*${key}*`);
     t.true((await admin.pttl(holds)) > 0);
   });

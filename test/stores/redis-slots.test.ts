@@ -15,9 +15,9 @@ import {
   TAKEN,
   token,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
+} from "../store-contract/subject";
 import { UNLIMITED } from "../../runtime/base/limits";
-import { MOST_AT_ONCE, type Store, type AcquireRequest } from "../../runtime/stores/port";
+import { MOST_AT_ONCE, type WholeStore, type AcquireRequest } from "../../runtime/stores/port";
 import { keyIn, slotOf } from "../../runtime/stores/redis/cluster/slots";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/beside";
@@ -41,7 +41,10 @@ test.after.always(() => cluster.stop());
 
 type ClusterOptions = Parameters<RedisCluster["cluster"]>[0];
 
-async function open(t: ExecutionContext, options?: ClusterOptions): Promise<{ own: Store; client: Cluster }> {
+async function open(
+  t: ExecutionContext,
+  options?: ClusterOptions,
+): Promise<{ own: WholeStore; client: Cluster }> {
   const client = cluster.cluster(options);
   const own = redisStore(client);
   t.teardown(() => own.close());
@@ -84,12 +87,12 @@ test.serial("locks in a migrating slot can be acquired, renewed, read, revoked, 
       { key: name, requestId },
       { key: name, requestId: newId() },
     ];
-    t.deepEqual(await own.releaseMany?.([held, other], TIMEOUT_MS), [
+    t.deepEqual(await own.batch?.releaseMany([held, other], TIMEOUT_MS), [
       { released: true },
       { released: false, holder: undefined },
     ]);
     t.deepEqual(await acquire(own, name, requestId), TAKEN);
-    t.true(await own.revoke?.(held, TIMEOUT_MS));
+    t.true(await own.admin.revoke(held, TIMEOUT_MS));
     t.like(await renew(own, name, requestId, 60_000), { renewed: false });
     t.deepEqual(await release(own, name, requestId), { released: true }, "its holder can still release it");
     t.is(await peek(own, name), undefined);
@@ -136,11 +139,11 @@ test.serial(
     t.is(await peek(own, key), undefined);
     t.deepEqual(await enqueue(own, key, waiting, {}, requestId), TAKEN);
     const next = { ...request(key, newId()), ticket: newId() };
-    t.deepEqual(await own.releaseAndEnqueue({ key, requestId }, next, TIMEOUT_MS), {
+    t.deepEqual(await own.queue.releaseAndEnqueue({ key, requestId }, next, TIMEOUT_MS), {
       released: true,
       next: undefined,
     });
-    await own.dequeue(key, waiting, TIMEOUT_MS);
+    await own.queue.dequeue(key, waiting, TIMEOUT_MS);
     const left = await Promise.all(cluster.nodes.map(({ admin }) => admin.keys(`*${key}*`)));
     t.deepEqual(left.flat(), []);
     await close();
@@ -155,7 +158,7 @@ test.serial("a reader that leaves a queue while its slot migrates leaves no entr
   const [from, to] = [await cluster.masterOf(key), await cluster.otherMaster(key)];
   const close = await openSlot(cluster, key, to);
   await from.admin.call("MIGRATE", "127.0.0.1", to.port, key, 0, 5_000);
-  await own.dequeue(key, reader, TIMEOUT_MS);
+  await own.queue.dequeue(key, reader, TIMEOUT_MS);
   await close();
   t.deepEqual(await to.admin.zrange(queueOf(key), "0", "-1"), []);
   t.deepEqual(await release(own, key, holder), { released: true });
@@ -195,7 +198,7 @@ test.serial(
       { key: `${key}, too`, requestId },
     ]);
     const slots = new Set(holds.map(({ key }) => slotOf(key))).size;
-    await own.acquireMany?.(
+    await own.batch?.acquireMany(
       holds.map(({ key, requestId }) => request(key, requestId)),
       TIMEOUT_MS,
     );
@@ -212,7 +215,9 @@ test.serial(
     t.true(renewed.every((reply) => "renewed" in reply && reply.renewed));
     t.is((await commands("evalsha")) - before, slots);
     t.true(
-      (await own.releaseMany?.(holds, TIMEOUT_MS))?.every((reply) => "released" in reply && reply.released),
+      (await own.batch?.releaseMany(holds, TIMEOUT_MS))?.every(
+        (reply) => "released" in reply && reply.released,
+      ),
     );
     t.is((await commands("evalsha")) - before, 2 * slots);
     t.is(await commands("eval"), 0);
@@ -265,7 +270,7 @@ test.serial(
     });
     for (const waiting of [second, first]) await queued(own, key, waiting);
     t.deepEqual(await entries(), [first, second]);
-    for (const waiting of [first, second]) await own.dequeue(key, waiting, TIMEOUT_MS);
+    for (const waiting of [first, second]) await own.queue.dequeue(key, waiting, TIMEOUT_MS);
     t.deepEqual(await entries(), []);
   },
 );
@@ -406,7 +411,7 @@ for (const [name, options] of Object.entries<() => NonNullable<ClusterOptions>>(
         );
         if (round === 0) await close();
       }
-      const dropped = await own.releaseMany?.(holds, TIMEOUT_MS);
+      const dropped = await own.batch?.releaseMany(holds, TIMEOUT_MS);
       t.deepEqual(
         dropped,
         holds.map(() => ({ released: true })),

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
-import { hearing } from "../../runtime/stores/contract";
+import { hearing } from "../store-contract";
 import {
   release,
   listen,
@@ -15,8 +15,8 @@ import {
   TAKEN,
   takenInTurn,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
-import type { Store } from "../../runtime/stores/port";
+} from "../store-contract/subject";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { reservedFor } from "../../runtime/stores/value";
 import { withoutTime } from "../simulation/timed-redis";
@@ -30,7 +30,7 @@ import { recordEvents } from "./noting-listener";
 // The second connection, on which waiters get wake-ups, and dead waiters in the queue.
 
 let server: RedisServer;
-let store: Store;
+let store: WholeStore;
 
 test.before(async () => {
   server = await startRedis();
@@ -44,7 +44,7 @@ test.after.always(async () => {
 });
 
 /** A store whose process dies. Its tickets remain, and nobody listens to its inbox. */
-async function dying(from: RedisServer = server): Promise<{ store: Store; die(): Promise<void> }> {
+async function dying(from: RedisServer = server): Promise<{ store: WholeStore; die(): Promise<void> }> {
   const watcher = from.client();
   const subscriptions = async (): Promise<number> => (await inboxes(watcher)).length;
   const mortal = redisStore(from.client());
@@ -89,15 +89,18 @@ test.serial("a live waiter overtakes dead waiters in every way to get the key", 
   for (const key of [keys.leave, keys.many]) await queued(store, key, waiting);
   await dead.die();
   const request = placing(keys.next, waiting);
-  t.deepEqual(await store.releaseAndEnqueue({ key: keys.next, requestId: holder }, request, TIMEOUT_MS), {
-    released: true,
-    next: TAKEN,
-  });
+  t.deepEqual(
+    await store.queue.releaseAndEnqueue({ key: keys.next, requestId: holder }, request, TIMEOUT_MS),
+    {
+      released: true,
+      next: TAKEN,
+    },
+  );
   await release(store, keys.leave, holder);
   t.is(await peek(store, keys.leave), reservedFor(gone));
-  await store.dequeue(keys.leave, gone, TIMEOUT_MS);
+  await store.queue.dequeue(keys.leave, gone, TIMEOUT_MS);
   t.is(await peek(store, keys.leave), reservedFor(waiting));
-  await store.releaseMany?.([{ key: keys.many, requestId: holder }], TIMEOUT_MS);
+  await store.batch?.releaseMany([{ key: keys.many, requestId: holder }], TIMEOUT_MS);
   t.is(await peek(store, keys.many), reservedFor(waiting));
   await server.client().del(keys.place); // As if the lock had expired.
   await takenInTurn(store, keys.place, waiting);
@@ -170,7 +173,7 @@ test.serial(
 );
 
 /** Checks that a waiter of the store is woken when the lock is released. */
-async function receivesWakeUp(t: ExecutionContext, own: Store): Promise<void> {
+async function receivesWakeUp(t: ExecutionContext, own: WholeStore): Promise<void> {
   await hearing(own);
   const [key, holder, waiting] = [newKey(), newId(), newId()];
   const events = recordEvents(own);

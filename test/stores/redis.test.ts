@@ -1,7 +1,7 @@
 import test from "ava";
 import { systemClock } from "../../runtime/base/clock";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
-import { hearing } from "../../runtime/stores/contract";
+import { hearing } from "../store-contract";
 import {
   release,
   isForgotten,
@@ -19,8 +19,8 @@ import {
   takenInTurn,
   token,
   TIMEOUT_MS,
-} from "../../runtime/stores/contract/subject";
-import { FENCING_STRIDE, TICKET_TIME_MS, type Store } from "../../runtime/stores/port";
+} from "../store-contract/subject";
+import { FENCING_STRIDE, TICKET_TIME_MS, type WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { counting } from "../support/counting-client";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -28,7 +28,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 // What the store writes to Redis, and which commands it sends.
 
 let server: RedisServer;
-let store: Store;
+let store: WholeStore;
 
 test.before(async () => {
   server = await startRedis();
@@ -86,7 +86,7 @@ test("the queue disappears from Redis with its last waiter", async (t) => {
   await queued(store, key, first);
   await queued(store, key, second);
   t.deepEqual((await client.keys(`*${key}*`)).toSorted(), [key, queueOf(key)].toSorted());
-  await store.dequeue(key, second, TIMEOUT_MS);
+  await store.queue.dequeue(key, second, TIMEOUT_MS);
   await release(store, key, holder);
   const requestId = await takenInTurn(store, key, first);
   t.deepEqual(await client.keys(`*${key}*`), [key]);
@@ -111,7 +111,7 @@ test("release() frees the key even if the queue's name holds other data", async 
   await foreigner.set(queueOf(key), "text");
   t.deepEqual(await release(store, alone, requestId), { released: true });
   const drops = [key, innocent].map((name) => ({ key: name, requestId }));
-  t.deepEqual(await store.releaseMany?.(drops, TIMEOUT_MS), [{ released: true }, { released: true }]);
+  t.deepEqual(await store.batch?.releaseMany(drops, TIMEOUT_MS), [{ released: true }, { released: true }]);
   t.is(await foreigner.exists(alone, key, innocent), 0);
   t.is(await foreigner.get(queueOf(key)), "text");
 });
@@ -121,7 +121,7 @@ test("releaseAndEnqueue() frees the key and enqueues nobody if the queue's name 
   const [key, requestId] = [newKey(), newId()];
   await acquire(store, key, requestId);
   await foreigner.set(queueOf(key), "text");
-  t.deepEqual(await store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS), {
+  t.deepEqual(await store.queue.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS), {
     released: true,
     next: undefined,
   });
@@ -139,7 +139,7 @@ test("a hold is released or passed on even if Redis is out of memory", async (t)
   await admin.config("SET", "maxmemory", "1");
   t.deepEqual(await release(own, alone, requestId), { released: true });
   t.like(
-    await own.releaseAndEnqueue({ key: handedOff, requestId }, placing(handedOff, newId()), TIMEOUT_MS),
+    await own.queue.releaseAndEnqueue({ key: handedOff, requestId }, placing(handedOff, newId()), TIMEOUT_MS),
     {
       released: true,
     },
@@ -177,7 +177,7 @@ test("fencing tokens rise on every way to the key even if the server's clock ste
       const requestId = newId();
       await acquire(store, key, requestId);
       const request = placing(key, newId(), { fencing: true });
-      const reply = await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
+      const reply = await store.queue.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
       return token(reply.released && typeof reply.next === "object" ? reply.next : undefined);
     },
   };
@@ -214,12 +214,12 @@ test("every script works after SCRIPT FLUSH", async (t) => {
     await flushed();
     await queued(own, key, waiting);
     await flushed();
-    await own.dequeue(key, waiting, TIMEOUT_MS);
+    await own.queue.dequeue(key, waiting, TIMEOUT_MS);
     await flushed();
     t.is(await peek(own, key), requestId);
     await flushed();
     const request = placing(key, waiting);
-    t.deepEqual(await own.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+    t.deepEqual(await own.queue.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: true,
       next: TAKEN,
     });

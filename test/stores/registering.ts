@@ -1,5 +1,5 @@
 import type { TestFn } from "ava";
-import type { RegisterTest } from "../../runtime/stores/contract";
+import type { RegisterTest } from "../store-contract";
 
 /** The number of contract tests that run concurrently. With more, reservations of 1.5 s could expire on a busy machine. */
 const AT_ONCE = 8;

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { LockOptions } from "../../runtime/lock/settings";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { FleetProcess } from "./fleet";
 import { monotonicMs } from "./monotonic";
 import { retire } from "./retire";
@@ -22,7 +22,7 @@ export class Crowd {
   readonly #options: LockOptions;
 
   /** @param options further options of the locks */
-  constructor(open: () => Store, keys: readonly string[], isShared: boolean, options: LockOptions = {}) {
+  constructor(open: () => WholeStore, keys: readonly string[], isShared: boolean, options: LockOptions = {}) {
     this.#options = options;
     this.#processes = Array.from({ length: PROCESSES }, () => {
       return new FleetProcess({ store: open(), commandTimeout: "500ms", logger: { warn: () => {} } });

@@ -7,7 +7,7 @@ import type { FailureClass } from "../../runtime/lock/wait";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
 import { memoryStore } from "../../runtime/stores/memory";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { TamperedStore } from "./tampered-store";
 import { VirtualClock } from "./virtual-clock";
 
@@ -74,7 +74,7 @@ export class FleetProcess {
 export class Fleet {
   readonly clock: VirtualClock;
   /** The store itself, as another program would use it. */
-  readonly memory: Store;
+  readonly memory: WholeStore;
   /** The store as the processes of the fleet use it. */
   readonly store: TamperedStore;
   readonly warnings: string[] = [];

@@ -1,4 +1,5 @@
 import type { ReleaseRequest, EnqueueRequest, Store, AcquireRequest } from "../../runtime";
+import { flat, replacing } from "./flat-store";
 
 /** Gets notified of the holds in a store. */
 export interface Observer {
@@ -8,8 +9,9 @@ export interface Observer {
 }
 
 /** Wraps a store, and notifies the observer of acquired and released holds. */
-export function observed(store: Store, observer: Observer): Store {
-  return {
+export function observed(inner: Store, observer: Observer): Store {
+  const store = flat(inner);
+  return replacing(inner, {
     async acquire(request: AcquireRequest, timeoutMs: number) {
       const reply = await store.acquire(request, timeoutMs);
       if (reply.acquired) observer.onTaken(request.key);
@@ -30,10 +32,5 @@ export function observed(store: Store, observer: Observer): Store {
       if (reply.released && typeof reply.next === "object") observer.onTaken(request.key);
       return reply;
     },
-    renew: (requests, timeoutMs) => store.renew(requests, timeoutMs),
-    peek: (keys, timeoutMs) => store.peek(keys, timeoutMs),
-    dequeue: (key, place, timeoutMs) => store.dequeue(key, place, timeoutMs),
-    listen: (listener) => store.listen(listener),
-    close: () => store.close(),
-  };
+  });
 }

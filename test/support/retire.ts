@@ -5,5 +5,5 @@ export async function retire({ locker }: Pick<FleetProcess, "locker">): Promise<
   const { queues, store } = locker;
   queues.close();
   await queues.settled();
-  await store.close();
+  await store.close?.();
 }

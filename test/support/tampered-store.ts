@@ -7,10 +7,14 @@ import type {
   RenewReply,
   RenewRequest,
   Store,
+  StoreAdmin,
   StoreListener,
+  StoreQueue,
+  WholeStore,
   AcquireReply,
   AcquireRequest,
 } from "../../runtime/stores/port";
+import { flat, type FlatStore } from "./flat-store";
 
 /** Decides what happens to one command. `send` runs it. */
 export type Fate<Reply> = (send: () => Promise<Reply>) => Promise<Reply>;
@@ -47,8 +51,10 @@ export async function connectionRefused<Reply>(): Promise<Reply> {
 }
 
 /** A real store on a bad network. The test decides what happens to each command, and can count the commands. */
-export class TamperedStore implements Store {
-  readonly #store: Store;
+export class TamperedStore implements WholeStore, StoreQueue {
+  readonly queue: StoreQueue = this;
+  readonly admin: StoreAdmin;
+  readonly #store: FlatStore;
   readonly #listeners = new Set<StoreListener>();
   /** The requests of `acquire` and `enqueue`, in order. */
   readonly asked: AcquireRequest[] = [];
@@ -80,7 +86,8 @@ export class TamperedStore implements Store {
   onAny: AnyFate = (send) => send();
 
   constructor(store: Store) {
-    this.#store = store;
+    this.#store = flat(store);
+    this.admin = this.#store.admin;
   }
 
   /** The number of commands sent, except for `peek`, which changes nothing. */

@@ -1,8 +1,9 @@
 import { LockLostError } from "../../runtime/base/errors";
 import { Lock } from "../../runtime/lock/lock";
 import * as reentrancy from "../../runtime/lock/reentrancy";
-import type { Store } from "../../runtime/stores/port";
+import type { WholeStore } from "../../runtime/stores/port";
 import { but, type Tamper } from "../simulation/tampering";
+import { flat, type FlatStore } from "../support/flat-store";
 
 // Deliberate defects, which the torture must find. They are planted when a process starts. The product has no switch for them.
 
@@ -26,14 +27,14 @@ export function isDefect(name: string): name is Defect {
 export const DEFECT_NAMES = Object.keys(DEFECTS);
 
 /** Plants the defect, and returns the store that the process is to use. */
-export function withDefect(defect: Defect | undefined, store: Store): Store {
+export function withDefect(defect: Defect | undefined, store: WholeStore): WholeStore {
   const { plant, tamper }: { readonly plant?: () => void; readonly tamper?: Tamper } =
     defect === undefined ? {} : DEFECTS[defect];
   plant?.();
-  return tamper?.(store) ?? store;
+  return tamper?.(flat(store)) ?? store;
 }
 
-function releasingAnyHold(store: Store): Store {
+function releasingAnyHold(store: FlatStore): FlatStore {
   return but(store, {
     async release(request, timeoutMs) {
       const [holder] = await store.peek([request.key], TIMEOUT_MS);

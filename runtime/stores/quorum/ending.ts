@@ -98,7 +98,7 @@ export class Releasing {
       async () => {
         const { ticket } = request;
         const reply = await gate.ask((store) =>
-          store.releaseAndEnqueue(ending.request, { ...withoutFencing(request), ticket }, patienceMs),
+          store.queue.releaseAndEnqueue(ending.request, { ...withoutFencing(request), ticket }, patienceMs),
         );
         const isDone = reply.released || hasTaken(request.requestId, reply.holder);
         await this.#noteEnd(gate, ending, isDone ? RELEASED : reply);

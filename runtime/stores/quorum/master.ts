@@ -1,12 +1,12 @@
 import type { Clock } from "../../base/clock";
 import { LockMisconfiguredError } from "../../base/errors";
 import { closedNoLonger } from "../later-drop";
-import type { ReleaseReply, ReleaseRequest, Store, AcquireReply, AcquireRequest } from "../port";
+import type { ReleaseReply, ReleaseRequest, WholeStore, AcquireReply, AcquireRequest } from "../port";
 import { RequestBatch } from "./request-batch";
 
 /** What a quorum needs from a master in addition to the store. */
 export interface Member {
-  readonly store: Store;
+  readonly store: WholeStore;
   /** Raises the fencing counter of the key, so that later tokens are larger than this one and all others of its draw. */
   raiseFence(key: string, token: number, lockTimeMs: number, timeoutMs: number): Promise<void>;
   /**
@@ -65,16 +65,14 @@ export class Master {
     this.#clock = clock;
     this.#longestLockTimeMs = longestLockTimeMs;
     this.#onRefused = onRefused;
-    const { acquireMany, releaseMany } = member.store;
+    const { batch } = member.store;
     this.#acquires = new RequestBatch(
       (request, timeoutMs) => this.ask((store) => store.acquire(request, timeoutMs)),
-      acquireMany &&
-        ((requests, timeoutMs) => this.ask((store) => acquireMany.call(store, requests, timeoutMs))),
+      batch && ((requests, timeoutMs) => this.ask(() => batch.acquireMany(requests, timeoutMs))),
     );
     this.#releases = new RequestBatch(
       (request, timeoutMs) => this.ask((store) => store.release(request, timeoutMs)),
-      releaseMany &&
-        ((requests, timeoutMs) => this.ask((store) => releaseMany.call(store, requests, timeoutMs))),
+      batch && ((requests, timeoutMs) => this.ask(() => batch.releaseMany(requests, timeoutMs))),
     );
   }
 
@@ -96,7 +94,7 @@ export class Master {
   }
 
   /** Sends a command, and learns from the outcome whether the master is healthy. */
-  async ask<Reply>(send: (store: Store) => Promise<Reply>): Promise<Reply> {
+  async ask<Reply>(send: (store: WholeStore) => Promise<Reply>): Promise<Reply> {
     this.#askedAt = this.#clock.now();
     if (this.#unanswered === 0) this.#silentSince = this.#askedAt;
     this.#unanswered += 1;

@@ -33,5 +33,5 @@ export class QuorumQueue {
 }
 
 function dequeueAt(master: Master, key: string, ticket: string, timeoutMs: number): Promise<void> {
-  return master.ask((store) => store.dequeue(key, ticket, timeoutMs));
+  return master.ask((store) => store.queue.dequeue(key, ticket, timeoutMs));
 }

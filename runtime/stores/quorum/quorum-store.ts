@@ -4,7 +4,7 @@ import { LockOptionError } from "../../base/errors";
 import { isOptions, readFrom, readOptions } from "../../base/options";
 import { formatValue } from "../../base/format-value";
 import { openQuorum, type OpenStore } from "../late-store";
-import type { Store } from "../port";
+import type { WholeStore } from "../port";
 import type { RedisAddress } from "../redis/address";
 import type { RedisClient } from "../redis/client";
 import { loadIoredis } from "../redis/ioredis";
@@ -30,7 +30,7 @@ export interface QuorumOptions {
 export function quorumStore(
   masters: readonly (RedisClient | RedisAddress)[],
   options: QuorumOptions = {},
-): Store {
+): WholeStore {
   const expected = (): LockOptionError =>
     new LockOptionError(
       `Expected quorumStore(masters) or quorumStore(masters, { longestLockTime: "1m" }), got ${formatValue(options)}`,

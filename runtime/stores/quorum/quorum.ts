@@ -7,13 +7,17 @@ import type {
   AnnounceRequest,
   ReleaseReply,
   ReleaseRequest,
+  Inspection,
   ReleaseAndEnqueueReply,
   NotReleased,
   EnqueueRequest,
   RenewReply,
   RenewRequest,
-  Store,
+  StoreAdmin,
+  StoreBatch,
   StoreListener,
+  StoreQueue,
+  WholeStore,
   AcquireReply,
   AcquireRequest,
 } from "../port";
@@ -31,13 +35,16 @@ import { Renewal } from "./renewal";
 const LAST_PATIENCE_MS = 250;
 const RESPONSIVE_WITHIN_MS = 20;
 
-export class QuorumStore implements Store {
+export class QuorumStore implements WholeStore, StoreQueue, StoreAdmin, StoreBatch {
+  readonly queue: StoreQueue = this;
+  readonly admin: StoreAdmin = this;
+  readonly batch: StoreBatch = this;
   readonly #masters: Masters;
   readonly #election: Election;
   readonly #renewal: Renewal;
   readonly #releasing: Releasing;
   readonly #peeking: Peeking;
-  readonly #queue: QuorumQueue;
+  readonly #gates: QuorumQueue;
   readonly #listeners = new Set<StoreListener>();
   readonly #warnings = new Set<string>();
   readonly #unsubscribe: () => void;
@@ -59,11 +66,11 @@ export class QuorumStore implements Store {
     const holds = new Holds(clock, votes, longestLockTimeMs);
     const rollback = new Rollback(masters, holds, longestLockTimeMs);
     this.#masters = masters;
-    this.#queue = new QuorumQueue(masters);
+    this.#gates = new QuorumQueue(masters);
     this.#peeking = new Peeking(masters, holds);
     this.#election = new Election(masters, holds, rollback);
     this.#renewal = new Renewal(clock, masters, holds, rollback, this.#election, this.#peeking);
-    this.#releasing = new Releasing(masters, holds, rollback, this.#election, this.#queue);
+    this.#releasing = new Releasing(masters, holds, rollback, this.#election, this.#gates);
     const unsubscribers = all.map((master) =>
       master.member.store.listen({
         onWakeUp() {},
@@ -85,11 +92,12 @@ export class QuorumStore implements Store {
   }
 
   /** Sends each master one command for all requests, because `Master` batches them. */
-  readonly acquireMany = (
+  acquireMany(
     requests: readonly AcquireRequest[],
     timeoutMs: number,
-  ): Promise<readonly (AcquireReply | Error)[]> =>
-    Promise.all(requests.map((request) => orError(this.acquire(request, timeoutMs))));
+  ): Promise<readonly (AcquireReply | Error)[]> {
+    return Promise.all(requests.map((request) => orError(this.acquire(request, timeoutMs))));
+  }
 
   renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
     return this.#renewal.renew(requests, timeoutMs);
@@ -99,11 +107,12 @@ export class QuorumStore implements Store {
     return this.#releasing.release(request, timeoutMs);
   }
 
-  readonly releaseMany = (
+  releaseMany(
     requests: readonly ReleaseRequest[],
     timeoutMs: number,
-  ): Promise<readonly (ReleaseReply | Error)[]> =>
-    Promise.all(requests.map((request) => orError(this.release(request, timeoutMs))));
+  ): Promise<readonly (ReleaseReply | Error)[]> {
+    return Promise.all(requests.map((request) => orError(this.release(request, timeoutMs))));
+  }
 
   /**
    * Revokes the hold at a majority of masters. If another master acquires the hold after that, the masters that know of the revocation
@@ -113,17 +122,24 @@ export class QuorumStore implements Store {
     const patienceMs = patienceOf(timeoutMs);
     let isRevoked = false;
     await this.#masters.poll(patienceMs, async ({ store }) => {
-      if (await store.revoke?.(request, patienceMs)) isRevoked = true;
+      if (await store.admin.revoke(request, patienceMs)) isRevoked = true;
       return true;
     });
     return isRevoked;
+  }
+
+  /** Returns the value that a majority has. Nobody knows the time that a majority keeps it, or how many wait at all gates. */
+  async inspect(key: string, timeoutMs: number): Promise<Inspection> {
+    const [value] = await this.peek([key], timeoutMs);
+    if (value instanceof Error) throw value;
+    return { holds: value === undefined ? [] : [{ value, leftMs: undefined }], waiting: undefined };
   }
 
   /** Sends the announcement to each master that answers. */
   async announce(request: AnnounceRequest, timeoutMs: number): Promise<void> {
     const patienceMs = patienceOf(timeoutMs);
     await this.#masters.poll(patienceMs, async ({ store }) => {
-      await store.announce?.(request, patienceMs);
+      await store.admin.announce(request, patienceMs);
       return true;
     });
   }
@@ -138,15 +154,15 @@ export class QuorumStore implements Store {
     const patienceMs = patienceOf(timeoutMs);
     const { ticket } = request;
     const { gate, reply } = await this.#election.elect(request, patienceMs, (master) =>
-      master.ask((store) => store.enqueue({ ...withoutFencing(request), ticket }, patienceMs)),
+      master.ask((store) => store.queue.enqueue({ ...withoutFencing(request), ticket }, patienceMs)),
     );
-    if (reply.acquired) this.#queue.served(ticket);
-    else this.#queue.enqueued(request, gate, patienceMs);
+    if (reply.acquired) this.#gates.served(ticket);
+    else this.#gates.enqueued(request, gate, patienceMs);
     return reply;
   }
 
   dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
-    return this.#queue.dequeue(key, ticket, timeoutMs);
+    return this.#gates.dequeue(key, ticket, timeoutMs);
   }
 
   releaseAndEnqueue(

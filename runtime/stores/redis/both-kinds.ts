@@ -6,6 +6,9 @@ import type {
   RenewReply,
   RenewRequest,
   Store,
+  StoreAdmin,
+  StoreBatch,
+  StoreQueue,
   AcquireReply,
   AcquireRequest,
 } from "../port";
@@ -16,18 +19,10 @@ import type { Queueing } from "./queueing";
 import { TOO_FEW } from "./replies";
 import type { Sharing } from "./sharing";
 
-type RoutedMethods = Pick<
-  Store,
-  | "acquire"
-  | "acquireMany"
-  | "renew"
-  | "release"
-  | "releaseMany"
-  | "revoke"
-  | "inspect"
-  | "enqueue"
-  | "enqueueMany"
->;
+type RoutedMethods = Pick<Store, "acquire" | "renew" | "release"> &
+  Pick<StoreQueue, "enqueue"> &
+  Pick<StoreAdmin, "inspect" | "revoke"> &
+  Omit<StoreBatch, "splitsMany">;
 
 /**
  * Routes each request to the code for its kind of lock: held alone, or shared. A request that does not name its kind is first sent as a

@@ -1,17 +1,18 @@
 import { systemClock, type Clock } from "../../base/clock";
 import { LockMisconfiguredError } from "../../base/errors";
 import type {
-  AnnounceRequest,
   ReleaseReply,
   ReleaseRequest,
-  Inspection,
   ReleaseAndEnqueueReply,
   NotReleased,
   EnqueueRequest,
   RenewReply,
   RenewRequest,
-  Store,
+  StoreAdmin,
+  StoreBatch,
   StoreListener,
+  StoreQueue,
+  WholeStore,
   AcquireReply,
   AcquireRequest,
 } from "../port";
@@ -27,13 +28,8 @@ const REPLICA_TIME_SHARE = 0.9;
 const RELEASE_TIMEOUT_MS = 200;
 
 /** A store in Redis, with the client that reaches the replicas. */
-interface RedisStore extends Store {
-  readonly revoke: NonNullable<Store["revoke"]>;
-  readonly inspect: NonNullable<Store["inspect"]>;
-  readonly announce: NonNullable<Store["announce"]>;
-  readonly acquireMany: NonNullable<Store["acquireMany"]>;
-  readonly releaseMany: NonNullable<Store["releaseMany"]>;
-  readonly splitsMany: boolean;
+interface RedisStore extends WholeStore {
+  readonly batch: StoreBatch;
   readonly client: RedisClient;
   readonly cluster: Cluster | undefined;
 }
@@ -43,12 +39,11 @@ interface RedisStore extends Store {
  * replicas, and so is each later renewal. If the replicas do not confirm in time, the command fails as if its reply had been lost. The
  * process does not believe in the hold, and does not forget it, because the command may have acquired the key.
  */
-export class ConfirmingStore implements Store {
+export class ConfirmingStore implements WholeStore, StoreQueue {
   readonly confirmsReplicas = true;
-  readonly splitsMany: boolean;
-  readonly acquireMany: NonNullable<Store["acquireMany"]>;
-  readonly releaseMany: NonNullable<Store["releaseMany"]>;
-  readonly enqueueMany: Store["enqueueMany"];
+  readonly queue: StoreQueue = this;
+  readonly admin: StoreAdmin;
+  readonly batch: StoreBatch;
   readonly #store: RedisStore;
   readonly #replicas: Replicas;
   readonly #clock: Clock;
@@ -57,10 +52,8 @@ export class ConfirmingStore implements Store {
     this.#store = store;
     this.#clock = clock;
     this.#replicas = new Replicas(store.client, store.cluster, clock);
-    this.splitsMany = store.splitsMany;
-    this.acquireMany = store.acquireMany;
-    this.releaseMany = store.releaseMany;
-    this.enqueueMany = store.enqueueMany;
+    this.admin = store.admin;
+    this.batch = store.batch;
   }
 
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
@@ -69,8 +62,8 @@ export class ConfirmingStore implements Store {
   }
 
   enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
-    if (!wantsReplicas(request)) return this.#store.enqueue(request, timeoutMs);
-    return this.#takeAndConfirm(request, timeoutMs, () => this.#store.enqueue(request, timeoutMs));
+    if (!wantsReplicas(request)) return this.#store.queue.enqueue(request, timeoutMs);
+    return this.#takeAndConfirm(request, timeoutMs, () => this.#store.queue.enqueue(request, timeoutMs));
   }
 
   async #takeAndConfirm(
@@ -134,29 +127,17 @@ export class ConfirmingStore implements Store {
     request: EnqueueRequest,
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
-    if (!wantsReplicas(request)) return await this.#store.releaseAndEnqueue(held, request, timeoutMs);
+    if (!wantsReplicas(request)) return await this.#store.queue.releaseAndEnqueue(held, request, timeoutMs);
     const reply = await this.#store.release(held, timeoutMs);
     return reply.released ? { released: true, next: undefined } : reply;
-  }
-
-  revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
-    return this.#store.revoke(request, timeoutMs);
   }
 
   peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
     return this.#store.peek(keys, timeoutMs);
   }
 
-  inspect(key: string, timeoutMs: number): Promise<Inspection> {
-    return this.#store.inspect(key, timeoutMs);
-  }
-
-  announce(request: AnnounceRequest, timeoutMs: number): Promise<void> {
-    return this.#store.announce(request, timeoutMs);
-  }
-
   dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
-    return this.#store.dequeue(key, ticket, timeoutMs);
+    return this.#store.queue.dequeue(key, ticket, timeoutMs);
   }
 
   listen(listener: StoreListener): () => void {

@@ -14,8 +14,11 @@ import type {
   EnqueueRequest,
   RenewReply,
   RenewRequest,
-  Store,
+  StoreAdmin,
+  StoreBatch,
   StoreListener,
+  StoreQueue,
+  WholeStore,
   AcquireReply,
   AcquireRequest,
 } from "../port";
@@ -46,7 +49,7 @@ import { Sharing } from "./sharing";
  * @param what the name of the client, for messages
  * @throws {LockOptionError} if `client` is not an ioredis client, or if its `keyPrefix` contains `lockweave:`
  */
-export function redisStore(client: RedisClient, what = "redis"): Store {
+export function redisStore(client: RedisClient, what = "redis"): WholeStore {
   return new ConfirmingStore(storeOver(client, what));
 }
 
@@ -74,7 +77,7 @@ export function storeOver(client: RedisClient, what = "redis"): RedisStore {
  * @throws {LockOptionError} if the address cannot be read
  * @throws {LockMisconfiguredError} if ioredis is not installed, or is too old. In the ES module, the first lock rejects instead
  */
-export function redisStoreAt(address: RedisAddress, what = "redis"): Store {
+export function redisStoreAt(address: RedisAddress, what = "redis"): WholeStore {
   const connection = connectionTo(address, what);
   return openRedis(loadIoredis(), (Redis) => new ConfirmingStore(storeAt(Redis, connection, what)));
 }
@@ -92,14 +95,14 @@ export function storeAt(Redis: RedisClass, connection: Connection, what = "redis
 }
 
 /** Both halves of a store in Redis: who holds a key, and who comes next. */
-export class RedisStore implements Store {
+export class RedisStore implements WholeStore, StoreQueue, StoreAdmin, StoreBatch {
+  readonly queue: StoreQueue = this;
+  readonly admin: StoreAdmin = this;
+  readonly batch: StoreBatch = this;
   /** True for a cluster. Each slot needs a command of its own there, so larger batches need fewer commands. */
   readonly splitsMany: boolean;
-  // These are properties, because callers check whether they exist, and call them without `this`.
-  readonly acquireMany: NonNullable<Store["acquireMany"]>;
-  readonly releaseMany: NonNullable<Store["releaseMany"]>;
   /** Undefined for a cluster. Nearly every key has a slot of its own there, so no two keys can go in one script. */
-  readonly enqueueMany: Store["enqueueMany"];
+  readonly enqueueMany: StoreBatch["enqueueMany"];
   readonly #server: Server;
   readonly #admission: Admission;
   readonly #holding: Holding;
@@ -122,11 +125,6 @@ export class RedisStore implements Store {
     this.#closeClient = closeClient;
     const isOverCluster = server.cluster !== undefined;
     this.splitsMany = isOverCluster;
-    this.acquireMany = (requests, timeoutMs) =>
-      admission.hasPassed
-        ? both.acquireMany(requests, timeoutMs)
-        : admission.checkMany(requests, timeoutMs, (some, leftMs) => both.acquireMany(some, leftMs));
-    this.releaseMany = (requests, timeoutMs) => both.releaseMany(requests, timeoutMs);
     this.enqueueMany = isOverCluster
       ? undefined
       : (requests, timeoutMs) =>
@@ -152,12 +150,29 @@ export class RedisStore implements Store {
       .then((leftMs) => this.#both.acquire(request, leftMs));
   }
 
+  acquireMany(
+    requests: readonly AcquireRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (AcquireReply | Error)[]> {
+    if (this.#admission.hasPassed) return this.#both.acquireMany(requests, timeoutMs);
+    return this.#admission.checkMany(requests, timeoutMs, (some, leftMs) =>
+      this.#both.acquireMany(some, leftMs),
+    );
+  }
+
   renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
     return this.#both.renew(requests, timeoutMs);
   }
 
   release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
     return this.#both.release(request, timeoutMs);
+  }
+
+  releaseMany(
+    requests: readonly ReleaseRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (ReleaseReply | Error)[]> {
+    return this.#both.releaseMany(requests, timeoutMs);
   }
 
   revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {

@@ -1,7 +1,7 @@
 import test from "ava";
 import type { Redis } from "ioredis";
 import { UNLIMITED } from "../../../runtime/base/limits";
-import { CLAIM_TIME_MS, type Store } from "../../../runtime/stores/port";
+import { CLAIM_TIME_MS, type WholeStore } from "../../../runtime/stores/port";
 import { isClosed, isReserved } from "../../../runtime/stores/value";
 import { startRedis, type RedisServer } from "../../support/redis-server";
 import { timedProcess, withoutTime, type TimedProcess } from "../timed-redis";
@@ -84,7 +84,7 @@ async function carryOut(process: number, command: Command, key: string): Promise
     const store = processes[0]?.store;
     const [requestId] = (await store?.peek([command.key], TIMEOUT_MS)) ?? [];
     const isHold = typeof requestId === "string" && !isReserved(requestId) && !isClosed(requestId);
-    if (isHold) await store?.revoke?.({ key: command.key, requestId }, TIMEOUT_MS);
+    if (isHold) await store?.admin.revoke({ key: command.key, requestId }, TIMEOUT_MS);
     return undefined;
   }
   const store = processes[process - 1]?.store;
@@ -93,14 +93,14 @@ async function carryOut(process: number, command: Command, key: string): Promise
 }
 
 function sent(
-  store: Store,
+  store: WholeStore,
   command: Exclude<Command, { name: "lose everything" | "revoke" }>,
 ): Promise<unknown> {
   switch (command.name) {
     case "take":
       return store.acquire(command.request, TIMEOUT_MS);
     case "place":
-      return store.enqueue(command.request, TIMEOUT_MS);
+      return store.queue.enqueue(command.request, TIMEOUT_MS);
     case "renew":
       return store.renew(command.requests, TIMEOUT_MS);
     case "drop":
@@ -108,9 +108,9 @@ function sent(
     case "look":
       return store.peek(command.keys, TIMEOUT_MS);
     case "leave":
-      return store.dequeue(command.key, command.place, TIMEOUT_MS);
+      return store.queue.dequeue(command.key, command.place, TIMEOUT_MS);
     default:
-      return store.releaseAndEnqueue(command.held, command.request, TIMEOUT_MS);
+      return store.queue.releaseAndEnqueue(command.held, command.request, TIMEOUT_MS);
   }
 }
 

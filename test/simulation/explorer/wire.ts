@@ -7,7 +7,10 @@ import type {
   EnqueueRequest,
   RenewReply,
   RenewRequest,
-  Store,
+  StoreAdmin,
+  StoreBatch,
+  StoreQueue,
+  WholeStore,
   StoreListener,
   AcquireReply,
   AcquireRequest,
@@ -49,7 +52,10 @@ export interface WireListener {
 }
 
 /** The network between one process and the server. Each message is an event of the schedule. */
-export class Wire implements Store {
+export class Wire implements WholeStore, StoreQueue, StoreBatch {
+  readonly queue: StoreQueue = this;
+  readonly batch: StoreBatch = this;
+  readonly admin: StoreAdmin = NO_ADMIN;
   readonly #schedule: Schedule;
   readonly #number: number;
   readonly #clock: ProcessClock;
@@ -203,3 +209,9 @@ function describe(command: Command): string {
       return `next ${shortened(command.held.requestId)} to ${shortened(command.request.requestId)}`;
   }
 }
+
+function unexpected(): Promise<never> {
+  return Promise.reject(new Error("Expected no command for people"));
+}
+
+const NO_ADMIN: StoreAdmin = { inspect: unexpected, revoke: unexpected, announce: unexpected };

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { newId } from "../../../runtime/stores/contract/subject";
+import { newId } from "../../store-contract/subject";
 import { ACQUIRE, HAND_ON, LEAVE, RELEASE_MANY, RELEASE_ONE, RENEW_MANY, WAIT } from "./scripts";
 
 /** Sends the commands of a version 0.1 process. Its key names are correct for keys without braces. */

@@ -3,11 +3,12 @@ import { memoryStore } from "../../../runtime/stores/memory";
 import { FENCING_STRIDE, type RenewReply } from "../../../runtime/stores/port";
 import type { Member } from "../../../runtime/stores/quorum/master";
 import { but } from "../../simulation/tampering";
+import { flat } from "../../support/flat-store";
 
 /** A master in memory, which has been up for long enough to vote. */
 export function memoryMember(clock: Clock, startedAt = -Infinity): Member {
   const fences = new Map<string, number>();
-  const store = memoryStore({ clock });
+  const store = flat(memoryStore({ clock }));
   return {
     store: but(store, {
       async renew(requests, timeoutMs) {

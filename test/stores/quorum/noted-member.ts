@@ -1,13 +1,13 @@
-import type { Store } from "../../../runtime/stores/port";
 import type { Member } from "../../../runtime/stores/quorum/master";
 import { but } from "../../simulation/tampering";
+import { flat, type FlatStore } from "../../support/flat-store";
 
 /** Decides what happens to a command to a master. */
 export type MemberFate = <Reply>(send: () => Promise<Reply>) => Promise<Reply>;
 
 /** A master that reports each command, and whose `fate` the test controls. */
 export class NotedMember implements Member {
-  readonly store: Store;
+  readonly store: FlatStore;
   readonly #member: Member;
   fate: MemberFate = (send) => send();
   startedAtMs: number | Error | undefined;
@@ -15,7 +15,7 @@ export class NotedMember implements Member {
   /** @param note called with the name of each command */
   constructor(member: Member, note: (command: string) => void) {
     this.#member = member;
-    const { store } = member;
+    const store = flat(member.store);
     const send = <Reply>(name: string, carryOut: () => Promise<Reply>): Promise<Reply> => {
       note(name);
       return this.fate(carryOut);
@@ -33,8 +33,8 @@ export class NotedMember implements Member {
   }
 
   /** The master's store, without the effect of `fate`. */
-  get inside(): Store {
-    return this.#member.store;
+  get inside(): FlatStore {
+    return flat(this.#member.store);
   }
 
   raiseFence(...args: Parameters<Member["raiseFence"]>): Promise<void> {

@@ -1,7 +1,7 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../../runtime";
-import { storeContract } from "../../../runtime/stores/contract";
-import { release, listen, newId, enqueue, acquire, TAKEN } from "../../../runtime/stores/contract/subject";
+import { storeContract } from "../../store-contract";
+import { release, listen, newId, enqueue, acquire, TAKEN } from "../../store-contract/subject";
 import type { AcquireRequest } from "../../../runtime/stores/port";
 import { inOrder } from "../../../runtime/stores/quorum/order";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { LockMisconfiguredError, LockOptionError, quorumStore } from "../../../runtime";
-import { hearing, storeContract } from "../../../runtime/stores/contract";
-import { newId, newKey, acquire, TAKEN } from "../../../runtime/stores/contract/subject";
+import { hearing, storeContract } from "../../store-contract";
+import { newId, newKey, acquire, TAKEN } from "../../store-contract/subject";
 import { systemClock } from "../../../runtime/base/clock";
 import type { RedisClient } from "../../../runtime/stores/redis/client";
-import type { Store } from "../../../runtime/stores/port";
+import type { WholeStore } from "../../../runtime/stores/port";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
 import { redisMasters } from "../../../runtime/stores/quorum/redis-member";
 import { counting } from "../../support/counting-client";
@@ -15,7 +15,7 @@ import { registering } from "../registering";
 // The store contract with five real masters, and the rules for a list of masters.
 
 let servers: RedisServer[];
-let store: Store;
+let store: WholeStore;
 
 /** A client whose server reports an uptime of a month, so that the master can vote immediately. */
 function aged(client: RedisClient): RedisClient {
@@ -86,10 +86,10 @@ test("concurrent requests are sent to each master in batches", async (t) => {
     counted.map(({ commands }) => commands().filter((name) => name !== "INFO").length);
   const keys = Array.from({ length: 100 }, newKey);
   const requests = keys.map((key) => ({ key, requestId: newId(), lockTimeMs: 20_000, fencing: false }));
-  const taken = await quorum.acquireMany?.(requests, 20_000);
+  const taken = await quorum.batch?.acquireMany(requests, 20_000);
   t.true(taken?.every((reply) => "acquired" in reply && reply.acquired));
   const takes = sent();
-  const dropped = await quorum.releaseMany?.(requests, 20_000);
+  const dropped = await quorum.batch?.releaseMany(requests, 20_000);
   t.true(dropped?.every((reply) => "released" in reply && reply.released));
   const drops = sent();
   t.log(
@@ -116,7 +116,7 @@ test("a master whose user may not read its uptime has no vote, and a majority of
   for (const client of clients.slice(0, 3)) {
     await client.call("ACL", "SETUSER", "blind", "on", ">pw", "~*", "&*", "+@all", "-info");
   }
-  const quorumOf = (blinds: number): Store => {
+  const quorumOf = (blinds: number): WholeStore => {
     const quorum = quorumStore(
       servers.map((server, n) =>
         aged(n < blinds ? server.client({ ...blind, enableReadyCheck: false }) : server.client()),

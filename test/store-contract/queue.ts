@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
-import { CLAIM_TIME_MS, TICKET_TIME_MS } from "../port";
-import { reservedFor } from "../value";
+import { CLAIM_TIME_MS, TICKET_TIME_MS } from "../../runtime/stores/port";
+import { closedAfter, reservedFor } from "../../runtime/stores/value";
 import {
+  assertTimeLeft,
+  close,
   release,
   freeIn,
+  ifHas,
   isForgotten,
   listen,
   LONG_MS,
@@ -11,26 +14,27 @@ import {
   newId,
   newKey,
   enqueue,
-  placing,
   queued,
+  queueOf,
   renew,
   acquire,
   TAKEN,
   takenInTurn,
-  timeLeft,
   TIMEOUT_MS,
   type RegisterTest,
   type Subject,
 } from "./subject";
 
 /** Registers the tests of `enqueue`, `dequeue`, and wake-ups. */
-export function queue(test: RegisterTest, subject: () => Subject): void {
+export function queue(given: RegisterTest, subject: () => Subject): void {
+  const test = ifHas(given, subject, "queue");
+
   test("enqueue() acquires a free key", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     assert.deepEqual(await enqueue(store, key, newId(), {}, requestId), TAKEN);
     assert.equal(await peek(store, key), requestId, "with the requestId of that command");
-    assert.ok((await timeLeft(store, key)) > CLAIM_TIME_MS, "for the whole lock time");
+    await assertTimeLeft(store, key, { above: CLAIM_TIME_MS });
     assert.deepEqual(await release(store, key, requestId), { released: true });
     assert.ok(await isForgotten(store, key));
   });
@@ -66,7 +70,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual([one.holder, two.holder], [holder, holder]);
     assert.ok((one.freeInMs ?? 0) > 0);
     assert.equal(two.freeInMs, undefined, "the first waiter acquires it before");
-    await store.dequeue(key, first, TIMEOUT_MS);
+    await queueOf(store).dequeue(key, first, TIMEOUT_MS);
     assert.ok((freeIn(await enqueue(store, key, second)) ?? 0) > 0);
   });
 
@@ -201,7 +205,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await acquire(store, key, holder);
     await queued(store, key, first);
     await queued(store, key, second);
-    for (let n = 0; n < 2; n += 1) await store.dequeue(key, first, TIMEOUT_MS);
+    for (let n = 0; n < 2; n += 1) await queueOf(store).dequeue(key, first, TIMEOUT_MS);
     await release(store, key, holder);
     const last = await takenInTurn(store, key, second);
     await release(store, key, last);
@@ -216,10 +220,10 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, first);
     await queued(store, key, second);
     await release(store, key, holder);
-    for (let n = 0; n < 2; n += 1) await store.dequeue(key, first, TIMEOUT_MS);
+    for (let n = 0; n < 2; n += 1) await queueOf(store).dequeue(key, first, TIMEOUT_MS);
     await listener.woken;
     assert.equal(await peek(store, key), reservedFor(second));
-    await store.dequeue(key, second, TIMEOUT_MS);
+    await queueOf(store).dequeue(key, second, TIMEOUT_MS);
     assert.ok(await isForgotten(store, key));
     listener.unsubscribe();
   });
@@ -227,15 +231,15 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
   test("dequeue() changes no hold, not even one that the waiter acquired", async () => {
     const { store } = subject();
     const [key, holder, waiting] = [newKey(), newId(), newId()];
-    await store.dequeue(key, waiting, TIMEOUT_MS);
+    await queueOf(store).dequeue(key, waiting, TIMEOUT_MS);
     await acquire(store, key, holder);
-    await store.dequeue(key, waiting, TIMEOUT_MS);
-    await store.dequeue(key, holder, TIMEOUT_MS);
+    await queueOf(store).dequeue(key, waiting, TIMEOUT_MS);
+    await queueOf(store).dequeue(key, holder, TIMEOUT_MS);
     assert.equal(await peek(store, key), holder);
     await queued(store, key, waiting);
     await release(store, key, holder);
     const requestId = await takenInTurn(store, key, waiting);
-    await store.dequeue(key, waiting, TIMEOUT_MS);
+    await queueOf(store).dequeue(key, waiting, TIMEOUT_MS);
     assert.equal(await peek(store, key), requestId);
     assert.deepEqual(await release(store, key, requestId), { released: true });
     assert.ok(await isForgotten(store, key));
@@ -250,7 +254,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const again = await enqueue(store, key, waiting, { lockTimeMs: 2 * LONG_MS }, requestId);
     assert.ok(!again.acquired);
     assert.equal(again.holder, requestId);
-    assert.ok((await timeLeft(store, key)) <= LONG_MS);
+    await assertTimeLeft(store, key, { atMost: LONG_MS });
     await release(store, key, requestId);
     assert.ok(await isForgotten(store, key));
   });
@@ -287,7 +291,7 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const { store, elapse } = subject();
     const [key, holder, gone, waiting] = [newKey(), newId(), newId(), newId()];
     await acquire(store, key, holder);
-    await store.dequeue(key, gone, TIMEOUT_MS);
+    await queueOf(store).dequeue(key, gone, TIMEOUT_MS);
     await queued(store, key, gone);
     await queued(store, key, waiting);
     await release(store, key, holder);
@@ -300,44 +304,20 @@ export function queue(test: RegisterTest, subject: () => Subject): void {
     const { store } = subject();
     const [key, holder, gone] = [newKey(), newId(), newId()];
     await acquire(store, key, holder);
-    await store.dequeue(key, gone, TIMEOUT_MS);
+    await queueOf(store).dequeue(key, gone, TIMEOUT_MS);
     await queued(store, key, gone);
-    await store.dequeue(key, gone, TIMEOUT_MS);
+    await queueOf(store).dequeue(key, gone, TIMEOUT_MS);
     await release(store, key, holder);
     assert.ok(await isForgotten(store, key));
   });
 
-  test("enqueueMany(), if the store has it, replies as single commands do", async () => {
+  test("nobody acquires a closed key, not even the first waiter", async () => {
     const { store } = subject();
-    const { enqueueMany } = store;
-    if (enqueueMany === undefined) return;
-    const [free, held, reserved, twice] = [newKey(), newKey(), newKey(), newKey()];
-    const [holder, own, first, second] = [newId(), newId(), newId(), newId()];
-    for (const key of [held, reserved]) await acquire(store, key, holder);
-    await acquire(store, twice, own);
-    for (const key of [held, reserved]) await queued(store, key, first);
-    await release(store, reserved, holder);
-    const ids = [newId(), newId(), newId(), own] as const;
-    const replies = await enqueueMany(
-      [
-        placing(free, second, {}, ids[0]),
-        placing(held, second, { lockTimeMs: 2 * LONG_MS }, ids[1]),
-        placing(reserved, first, {}, ids[2]),
-        placing(twice, second, {}, ids[3]),
-      ],
-      TIMEOUT_MS,
-    );
-    assert.deepEqual(replies, [
-      TAKEN,
-      { acquired: false, holder, freeInMs: undefined },
-      TAKEN,
-      { acquired: false, holder: own, freeInMs: undefined },
-    ]);
-    for (const [index, key] of [free, held, reserved, twice].entries()) {
-      assert.equal(await peek(store, key), key === held ? holder : ids[index]);
-    }
-    await release(store, held, holder);
-    await release(store, held, await takenInTurn(store, held, first));
-    await takenInTurn(store, held, second);
+    const [key, requestId, waiting] = [newKey(), newId(), newId()];
+    await acquire(store, key, requestId);
+    await close(store, key, requestId, LONG_MS);
+    await queued(store, key, waiting);
+    assert.ok(!(await enqueue(store, key, waiting)).acquired);
+    assert.equal(await peek(store, key), closedAfter(requestId));
   });
 }

@@ -6,10 +6,14 @@ import type {
   RenewReply,
   RenewRequest,
   Store,
+  StoreAdmin,
+  StoreBatch,
+  StoreListener,
+  StoreQueue,
   Acquired,
   AcquireReply,
   AcquireRequest,
-} from "../port";
+} from "../../runtime/stores/port";
 
 /** A store under test, and what its tests need. */
 export interface Subject {
@@ -29,10 +33,40 @@ export interface Subject {
 /** Registers one test, as the function of a test runner does. */
 export type RegisterTest = (title: string, run: () => Promise<void>) => void;
 
+/** The groups of methods that a store may leave out. */
+export const GROUPS = ["queue", "admin", "batch"] as const satisfies (keyof Store)[];
+export type Group = (typeof GROUPS)[number];
+
+/** Returns a function that registers tests for stores with these groups. For other stores, the tests do nothing. */
+export function ifHas(test: RegisterTest, subject: () => Subject, ...groups: readonly Group[]): RegisterTest {
+  return (title, run) =>
+    test(title, async () => {
+      const { store } = subject();
+      if (groups.every((group) => store[group] !== undefined)) await run();
+    });
+}
+
+export function queueOf({ queue }: Store): StoreQueue {
+  assert.ok(queue !== undefined, "the store has a queue");
+  return queue;
+}
+
+export function adminOf({ admin }: Store): StoreAdmin {
+  assert.ok(admin !== undefined, "the store has commands for people");
+  return admin;
+}
+
+export function batchOf({ batch }: Store): StoreBatch {
+  assert.ok(batch !== undefined, "the store has commands for many keys");
+  return batch;
+}
+
 /** A lock time that is longer than any test takes, even on a slow machine. */
 export const LONG_MS = 600_000;
-/** A lock time whose end a test waits for. */
+/** A lock time whose end a test waits for. The hold may expire before the next command of the test. */
 export const SHORT_MS = 30;
+/** A lock time whose end a test waits for, after one more command. */
+export const BRIEF_MS = 1_500;
 /** The time that each call may take. */
 export const TIMEOUT_MS = 30_000;
 
@@ -86,7 +120,7 @@ export function enqueue(
   wishes?: Wishes,
   requestId?: string,
 ): Promise<AcquireReply> {
-  return store.enqueue(placing(key, ticket, wishes, requestId), TIMEOUT_MS);
+  return queueOf(store).enqueue(placing(key, ticket, wishes, requestId), TIMEOUT_MS);
 }
 
 /** Enqueues a waiter for a key that is held. */
@@ -148,9 +182,20 @@ export async function peek(store: Store, key: string): Promise<string | Error | 
 export async function timeLeft(store: Store, key: string): Promise<number> {
   const probe = newId();
   const leftMs = freeIn(await enqueue(store, key, probe));
-  await store.dequeue(key, probe, TIMEOUT_MS);
+  await queueOf(store).dequeue(key, probe, TIMEOUT_MS);
   assert.ok(leftMs !== undefined, "the probe is the first in the queue");
   return leftMs;
+}
+
+/** Asserts how long the key keeps its value without a renewal. Only a store with a queue says so. */
+export async function assertTimeLeft(
+  store: Store,
+  key: string,
+  { above = 0, atMost = Infinity }: { readonly above?: number; readonly atMost?: number },
+): Promise<void> {
+  if (store.queue === undefined) return;
+  const leftMs = await timeLeftBeyond(store, key, above);
+  assert.ok(leftMs <= atMost, `${leftMs} ms are left`);
 }
 
 const MAX_PROBES = 10;
@@ -159,7 +204,7 @@ const MAX_PROBES = 10;
  * Does the same after an extension. If the store has several servers, the one that replies may be the last to learn of the extension. So
  * this retries until more than `leastMs` are left.
  */
-export async function timeLeftBeyond(store: Store, key: string, leastMs: number): Promise<number> {
+async function timeLeftBeyond(store: Store, key: string, leastMs: number): Promise<number> {
   let leftMs = await timeLeft(store, key);
   for (let probes = 1; probes < MAX_PROBES && leftMs <= leastMs; probes += 1)
     leftMs = await timeLeft(store, key);
@@ -177,13 +222,14 @@ export function freeIn(reply: AcquireReply): number | undefined {
 export async function isForgotten(store: Store, key: string): Promise<boolean> {
   const probe = newId();
   if (!(await acquire(store, key, probe)).acquired) return false;
+  if (store.queue === undefined) return (await release(store, key, probe)).released;
   // The next caller acquires the key immediately only if nobody is in the queue.
   const next = placing(key, newId());
-  const reply = await store.releaseAndEnqueue({ key, requestId: probe }, next, TIMEOUT_MS);
+  const reply = await store.queue.releaseAndEnqueue({ key, requestId: probe }, next, TIMEOUT_MS);
   assert.ok(reply.released);
   const isAlone = typeof reply.next === "object";
   if (isAlone) await release(store, key, next.requestId);
-  else await store.dequeue(key, next.ticket, TIMEOUT_MS);
+  else await store.queue.dequeue(key, next.ticket, TIMEOUT_MS);
   return isAlone;
 }
 
@@ -196,6 +242,12 @@ export function token(reply: Pick<Acquired, "fencingToken"> | RenewReply | Acqui
   return reply.fencingToken;
 }
 
+/** Subscribes to what the store reports by itself. Returns a function that unsubscribes. */
+export function subscribe(store: Store, listener: StoreListener): () => void {
+  assert.ok(store.listen !== undefined, "the store has listen()");
+  return store.listen(listener);
+}
+
 /** Listens to the wake-ups of one waiter. */
 export function listen(
   store: Store,
@@ -206,7 +258,7 @@ export function listen(
   const woken = new Promise<void>((resolve) => {
     wake = resolve;
   });
-  const unsubscribe = store.listen({
+  const unsubscribe = subscribe(store, {
     onWakeUp(one) {
       if (one !== ticket) return;
       isWoken = true;
@@ -227,7 +279,7 @@ export async function untilListening(store: Store): Promise<void> {
   const opened = new Promise<void>((resolve) => {
     open = resolve;
   });
-  const unsubscribe = store.listen({
+  const unsubscribe = subscribe(store, {
     onWakeUp(woken) {
       if (woken === undefined) open();
     },
@@ -238,7 +290,7 @@ export async function untilListening(store: Store): Promise<void> {
   await acquire(store, key, holder);
   await enqueue(store, key, probe);
   await opened;
-  await store.dequeue(key, probe, TIMEOUT_MS);
+  await queueOf(store).dequeue(key, probe, TIMEOUT_MS);
   await release(store, key, holder);
   unsubscribe();
 }

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { CLAIM_TIME_MS, TICKET_TIME_MS } from "../port";
-import { reservedFor } from "../value";
+import { CLAIM_TIME_MS, TICKET_TIME_MS } from "../../runtime/stores/port";
+import { reservedFor } from "../../runtime/stores/value";
 import {
+  assertTimeLeft,
   release,
+  ifHas,
   isForgotten,
   listen,
   LONG_MS,
@@ -11,12 +13,12 @@ import {
   newKey,
   placing,
   queued,
+  queueOf,
   renew,
   SHORT_MS,
   acquire,
   TAKEN,
   takenInTurn,
-  timeLeft,
   TIMEOUT_MS,
   type RegisterTest,
   type Subject,
@@ -25,18 +27,20 @@ import {
 /**
  * Registers the tests of `releaseAndEnqueue`: a holder releases the key, and the next caller of its process asks for it in the same step.
  */
-export function next(test: RegisterTest, subject: () => Subject): void {
+export function next(given: RegisterTest, subject: () => Subject): void {
+  const test = ifHas(given, subject, "queue");
+
   test("if nobody waits, the next caller acquires the key immediately, for its own lock time", async () => {
     const { store } = subject();
     const [key, requestId] = [newKey(), newId()];
     await acquire(store, key, requestId, { lockTimeMs: CLAIM_TIME_MS });
     const request = placing(key, newId());
-    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+    assert.deepEqual(await queueOf(store).releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: true,
       next: TAKEN,
     });
     assert.equal(await peek(store, key), request.requestId);
-    assert.ok((await timeLeft(store, key)) > CLAIM_TIME_MS);
+    await assertTimeLeft(store, key, { above: CLAIM_TIME_MS });
     assert.deepEqual(await renew(store, key, request.requestId, LONG_MS), { renewed: true });
     assert.deepEqual(await release(store, key, request.requestId), { released: true });
     assert.ok(await isForgotten(store, key));
@@ -50,12 +54,12 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, other);
     const mine = placing(key, newId());
     const enqueued = { released: true, next: "enqueued" } as const;
-    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, mine, TIMEOUT_MS), enqueued);
+    assert.deepEqual(await queueOf(store).releaseAndEnqueue({ key, requestId }, mine, TIMEOUT_MS), enqueued);
     assert.equal(await peek(store, key), reservedFor(other));
     await listener.woken;
     const held = await takenInTurn(store, key, other);
     assert.deepEqual(
-      await store.releaseAndEnqueue({ key, requestId: held }, placing(key, other), TIMEOUT_MS),
+      await queueOf(store).releaseAndEnqueue({ key, requestId: held }, placing(key, other), TIMEOUT_MS),
       enqueued,
     );
     await takenInTurn(store, key, mine.ticket);
@@ -68,7 +72,7 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     await acquire(store, key, requestId);
     await queued(store, key, mine);
     await queued(store, key, other);
-    const reply = await store.releaseAndEnqueue({ key, requestId }, placing(key, mine), TIMEOUT_MS);
+    const reply = await queueOf(store).releaseAndEnqueue({ key, requestId }, placing(key, mine), TIMEOUT_MS);
     assert.deepEqual(reply, { released: true, next: TAKEN });
   });
 
@@ -79,7 +83,7 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     await queued(store, key, newId());
     await elapse(TICKET_TIME_MS);
     const request = placing(key, newId());
-    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+    assert.deepEqual(await queueOf(store).releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: true,
       next: TAKEN,
     });
@@ -93,12 +97,12 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     await acquire(store, key, late, { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
     const held = { key, requestId: late };
-    assert.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
+    assert.deepEqual(await queueOf(store).releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
       released: false,
       holder: undefined,
     });
     await acquire(store, key, holder);
-    assert.deepEqual(await store.releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
+    assert.deepEqual(await queueOf(store).releaseAndEnqueue(held, placing(key, newId()), TIMEOUT_MS), {
       released: false,
       holder,
     });
@@ -111,8 +115,8 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId] = [newKey(), newId()];
     await acquire(store, key, requestId);
     const request = placing(key, newId());
-    await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
-    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+    await queueOf(store).releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
+    assert.deepEqual(await queueOf(store).releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: false,
       holder: request.requestId,
     });
@@ -126,8 +130,8 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     await acquire(store, key, requestId);
     await queued(store, key, other);
     const request = placing(key, newId());
-    await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
-    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
+    await queueOf(store).releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS);
+    assert.deepEqual(await queueOf(store).releaseAndEnqueue({ key, requestId }, request, TIMEOUT_MS), {
       released: false,
       holder: reservedFor(other),
     });
@@ -139,10 +143,13 @@ export function next(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId] = [newKey(), newId()];
     await acquire(store, key, requestId);
     await release(store, key, requestId);
-    assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS), {
-      released: false,
-      holder: undefined,
-    });
+    assert.deepEqual(
+      await queueOf(store).releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS),
+      {
+        released: false,
+        holder: undefined,
+      },
+    );
     assert.ok(await isForgotten(store, key));
   });
 }

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
-import { closedAfter } from "../value";
+import type { Store, StoreQueue } from "../../runtime/stores/port";
+import { closedAfter } from "../../runtime/stores/value";
 import {
+  assertTimeLeft,
+  BRIEF_MS,
   close,
   release,
   isForgotten,
@@ -13,12 +16,9 @@ import {
   queued,
   renew,
   renewal,
-  request,
   SHORT_MS,
   acquire,
   TAKEN,
-  timeLeft,
-  timeLeftBeyond,
   TIMEOUT_MS,
   type RegisterTest,
   type Subject,
@@ -50,7 +50,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const again = await acquire(store, key, requestId, { lockTimeMs: 2 * LONG_MS });
     assert.ok(!again.acquired);
     assert.equal(again.holder, requestId);
-    assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not extend the hold");
+    await assertTimeLeft(store, key, { atMost: LONG_MS });
   });
 
   test("only one of many concurrent callers acquires the key", async () => {
@@ -74,8 +74,22 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     const [key, requestId] = [newKey(), newId()];
     await acquire(store, key, requestId, { lockTimeMs: LONG_MS / 2 });
     assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: true });
-    const leftMs = await timeLeftBeyond(store, key, LONG_MS / 2);
-    assert.ok(leftMs <= LONG_MS, String(leftMs));
+    await assertTimeLeft(store, key, { above: LONG_MS / 2, atMost: LONG_MS });
+  });
+
+  test("a hold lasts for the longer one of its lock time and the lock time of its renewal", async () => {
+    const { store, elapse } = subject();
+    const [renewed, shortened, twice] = [newKey(), newKey(), newKey()];
+    const requestId = newId();
+    await acquire(store, renewed, requestId, { lockTimeMs: BRIEF_MS });
+    await acquire(store, shortened, requestId, { lockTimeMs: LONG_MS });
+    await acquire(store, twice, requestId, { lockTimeMs: BRIEF_MS });
+    await renew(store, renewed, requestId, LONG_MS);
+    await renew(store, shortened, requestId, SHORT_MS);
+    await acquire(store, twice, requestId, { lockTimeMs: LONG_MS });
+    await elapse(BRIEF_MS);
+    const values = await store.peek([renewed, shortened, twice], TIMEOUT_MS);
+    assert.deepEqual(values, [requestId, requestId, undefined]);
   });
 
   test("a renewal never shortens a hold, even if it is late or runs twice", async () => {
@@ -86,7 +100,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     for (const lockTimeMs of [LONG_MS, SHORT_MS, SHORT_MS]) {
       assert.deepEqual(await renew(store, key, requestId, lockTimeMs), { renewed: true });
     }
-    await timeLeftBeyond(store, key, LONG_MS);
+    await assertTimeLeft(store, key, { above: LONG_MS });
   });
 
   test("a renewal after the expiry reports a free key, and does not restore the hold", async () => {
@@ -105,7 +119,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     await elapse(SHORT_MS);
     await acquire(store, key, holder);
     assert.deepEqual(await renew(store, key, late, 2 * LONG_MS), { renewed: false, holder });
-    assert.ok((await timeLeft(store, key)) <= LONG_MS);
+    await assertTimeLeft(store, key, { atMost: LONG_MS });
   });
 
   test("a renewal of several holds returns a reply for each", async () => {
@@ -124,7 +138,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
       { renewed: true },
       { renewed: false, holder },
     ]);
-    await timeLeftBeyond(store, mine, LONG_MS);
+    await assertTimeLeft(store, mine, { above: LONG_MS });
     assert.deepEqual(await store.renew([], TIMEOUT_MS), []);
   });
 
@@ -167,13 +181,11 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
 
   test("nobody holds or acquires a closed key until its cooldown is over", async () => {
     const { store, elapse } = subject();
-    const [key, requestId, waiting] = [newKey(), newId(), newId()];
+    const [key, requestId] = [newKey(), newId()];
     await acquire(store, key, requestId);
     assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { released: true });
     assert.equal(await peek(store, key), closedAfter(requestId));
     assert.ok(!(await acquire(store, key, newId())).acquired);
-    await queued(store, key, waiting);
-    assert.ok(!(await enqueue(store, key, waiting)).acquired, "not even by the first waiter");
     const holder = closedAfter(requestId);
     assert.deepEqual(await renew(store, key, requestId, LONG_MS), { renewed: false, holder });
     assert.deepEqual(await release(store, key, requestId), { released: false, holder });
@@ -191,7 +203,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     await acquire(store, key, requestId);
     await close(store, key, requestId, LONG_MS);
     assert.deepEqual(await close(store, key, requestId, 2 * LONG_MS), { released: true });
-    assert.ok((await timeLeft(store, key)) <= LONG_MS, "it does not extend the cooldown");
+    await assertTimeLeft(store, key, { atMost: LONG_MS });
   });
 
   test("release() with a cooldown does not close a key that the request does not hold", async () => {
@@ -201,8 +213,6 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     await acquire(store, key, next);
     assert.deepEqual(await close(store, key, requestId, LONG_MS), { released: false, holder: next });
     assert.equal(await peek(store, key), next);
-    const closed = await store.releaseMany?.([{ key, requestId: next, cooldownMs: LONG_MS }], TIMEOUT_MS);
-    if (closed !== undefined) assert.equal(await peek(store, key), closedAfter(next));
   });
 
   test("a renewal after the release does not restore the hold", async () => {
@@ -217,9 +227,9 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
   test("peek() returns the value of each key, and changes nothing", async () => {
     const { store, elapse } = subject();
     const [held, free, expired] = [newKey(), newKey(), newKey()];
-    const [requestId, waiting] = [newId(), newId()];
+    const requestId = newId();
     await acquire(store, held, requestId);
-    await enqueue(store, held, waiting);
+    if (store.queue !== undefined) await queued(store, held, newId());
     await acquire(store, expired, newId(), { lockTimeMs: SHORT_MS });
     await elapse(SHORT_MS);
     for (let n = 0; n < 2; n += 1) {
@@ -251,7 +261,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
     test(`a key with the value ${JSON.stringify(value)} is held by another`, async () => {
       const { store, put } = subject();
       if (put === undefined) return;
-      const [key, requestId, waiting] = [newKey(), newId(), newId()];
+      const [key, requestId] = [newKey(), newId()];
       await put(key, value, LONG_MS);
       const holder = value;
       const refused = await acquire(store, key, requestId);
@@ -262,15 +272,7 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
       assert.equal(fenced.holder, holder);
       assert.deepEqual(await renew(store, key, requestId, 2 * LONG_MS), { renewed: false, holder });
       assert.deepEqual(await release(store, key, requestId), { released: false, holder });
-      assert.deepEqual(await store.releaseAndEnqueue({ key, requestId }, placing(key, newId()), TIMEOUT_MS), {
-        released: false,
-        holder,
-      });
-      const enqueued = await enqueue(store, key, waiting);
-      assert.ok(!enqueued.acquired);
-      assert.equal(enqueued.holder, holder);
-      assert.ok((enqueued.freeInMs ?? 0) > 0 && (enqueued.freeInMs ?? 0) <= LONG_MS);
-      await store.dequeue(key, waiting, TIMEOUT_MS);
+      if (store.queue !== undefined) await assertQueueRespects(store, store.queue, key, value);
       assert.equal(await peek(store, key), holder);
     });
   }
@@ -301,33 +303,23 @@ export function holding(test: RegisterTest, subject: () => Subject): void {
       ),
     );
   });
+}
 
-  test("acquireMany() and releaseMany(), if the store has them, reply as single commands do", async () => {
-    const { store } = subject();
-    const { acquireMany, releaseMany } = store;
-    if (acquireMany === undefined || releaseMany === undefined) return;
-    const [free, held, twice] = [newKey(), newKey(), newKey()];
-    const [holder, own] = [newId(), newId()];
-    await acquire(store, held, holder);
-    await acquire(store, twice, own);
-    const ids = [newId(), newId(), own] as const;
-    const requests = [
-      request(free, ids[0], { lockTimeMs: LONG_MS }),
-      request(held, ids[1], { lockTimeMs: 2 * LONG_MS }),
-      request(twice, ids[2], { lockTimeMs: 2 * LONG_MS }),
-    ];
-    const replies = await acquireMany(requests, TIMEOUT_MS);
-    assert.deepEqual(replies, [
-      TAKEN,
-      { acquired: false, holder, freeInMs: undefined },
-      { acquired: false, holder: own, freeInMs: undefined },
-    ]);
-    const releases = [free, held, twice].map((key, index) => ({ key, requestId: ids[index] ?? "" }));
-    assert.deepEqual(await releaseMany(releases, TIMEOUT_MS), [
-      { released: true },
-      { released: false, holder },
-      { released: true },
-    ]);
-    assert.ok((await isForgotten(store, free)) && (await isForgotten(store, twice)));
-  });
+/** Asserts that the queue treats the value of the key as the hold of another caller. */
+async function assertQueueRespects(
+  store: Store,
+  queue: StoreQueue,
+  key: string,
+  holder: string,
+): Promise<void> {
+  const waiting = newId();
+  assert.deepEqual(
+    await queue.releaseAndEnqueue({ key, requestId: newId() }, placing(key, newId()), TIMEOUT_MS),
+    { released: false, holder },
+  );
+  const enqueued = await enqueue(store, key, waiting);
+  assert.ok(!enqueued.acquired);
+  assert.equal(enqueued.holder, holder);
+  assert.ok((enqueued.freeInMs ?? 0) > 0 && (enqueued.freeInMs ?? 0) <= LONG_MS);
+  await queue.dequeue(key, waiting, TIMEOUT_MS);
 }
