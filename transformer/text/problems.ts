@@ -80,6 +80,17 @@ const PROBLEMS = {
       "These are attributes of a lock, but the comment has no `@redisLock`, so the function runs unlocked. Fix: write `@redisLock` before them, or put them in backticks if they are prose.",
   ],
 
+  openCodeBlock: [
+    "LW1014",
+    () =>
+      "A code block (```) in this comment is not closed, so this tag may be part of an example. Fix: close the block above the tag. If the tag is an example, close the block below it.",
+  ],
+  unclearCodeBlock: [
+    "LW1014",
+    () =>
+      "This tag is in a code block (```) with other tags or with another ```. Perhaps a ``` above it is missing. Fix: close the block above the tag. If the tag is an example, put it in a code block of its own.",
+  ],
+
   // The attributes' values.
   missingFlag: [
     "LW1101",
