@@ -329,6 +329,16 @@ const PROBLEMS = {
     (importer) =>
       `This file would run without its locks. \`require()\` loads the ES module ${tick(importer)}, which imports this file, and Node 20 does not show such imports to \`lockweave/register\`. Fix: load that module with \`import()\`, or use Node 22.18 or later.`,
   ],
+  workerNotSeen: [
+    "LW1404",
+    () =>
+      "This worker would run without its locks. A file imported `Worker` before `lockweave/register`, so Lockweave could not hook the worker. Fix: preload `lockweave/register` before all other files.",
+  ],
+  workerUsesItsPlace: [
+    "LW1404",
+    () =>
+      "In Deno, workers do not inherit `lockweave/register`, so Lockweave imports them from another module. This worker uses `import.meta.main` or `Deno.mainModule`, which would change. Fix: do not use them in a worker.",
+  ],
   handshakeAsValue: [
     "LW1405",
     (called) =>
