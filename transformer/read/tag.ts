@@ -1,6 +1,7 @@
 import { ATTRIBUTE_NAMES, ATTRIBUTES, isAttribute } from "../../runtime/attributes/tag-attributes";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
+import { codeBlocksIn, withoutBlocks, type CodeBlock } from "./code-blocks";
 import { attributesAlone, disguiseIn } from "./disguises";
 import { DOCUMENTATION, hasOurAttributes, isMeant, isNear, TAG_NAME } from "./spelling";
 import { unitCalled } from "./units";
@@ -36,7 +37,7 @@ export interface Tag {
 
 /** Parses the `@redisLock` tags of a comment, and finds text that was meant as one. The grammar:
  *
- *     tag       = "@redisLock" { attribute }         at the start of a line of a JSDoc comment,
+ *     tag       = "@redisLock" { attribute }         at the start of a line of a JSDoc comment, outside of code blocks,
  *                                                    up to the next tag or the end of the comment
  *     attribute = name "=" item { "," item }
  *     item      = quoted | bare                      quoted in "", '' or ``; bare without white space
@@ -55,23 +56,34 @@ export function parseTags(text: string, comment: Span): Parsed {
     const found = tagNameAt(content, start, ends[index] ?? content.length);
     return found === undefined ? [] : [{ start, end: ends[index] ?? content.length, name: found }];
   });
-  if (meant.length === 0) {
+  const isMeant = new Set(meant.map(({ start }) => start));
+  const others = starts.filter((start) => !isMeant.has(start) && JSDOC_TAG.test(content.slice(start)));
+  const blocks = codeBlocksIn(content).map((block) => withOtherTags(block, others));
+  const examples = blocks.filter(({ state }) => state === "closed");
+  const outside = meant.filter(({ start }) => blockAround(examples, start) === undefined);
+  if (outside.length === 0) {
     const shifted = ({ start, end }: Span): Span => ({
       start: comment.start + start,
       end: comment.start + end,
     });
-    const found = disguiseIn(content, isJsDoc);
+    const prose = withoutBlocks(content, examples);
+    const found = disguiseIn(prose, isJsDoc);
     if (found === undefined) {
-      const strayAttributes = isJsDoc ? attributesAlone(content) : undefined;
+      const strayAttributes = isJsDoc ? attributesAlone(prose) : undefined;
       return { tags, problems, strayAttributes: strayAttributes && shifted(strayAttributes) };
     }
     const { kind, span } = found;
     const words = kind === "misspeltTag" ? [content.slice(span.start, span.end)] : [];
     return { tags, problems: [problem(kind, shifted(span), ...words)] };
   }
-  for (const { start, end, name } of meant) {
+  for (const { start, end, name } of outside) {
     const nameEnd = start + 1 + name.length;
     const word = { start: comment.start + start, end: comment.start + nameEnd, text: `@${name}` };
+    const block = blockAround(blocks, start);
+    if (block !== undefined) {
+      problems.push(problem(block.state === "open" ? "openCodeBlock" : "unclearCodeBlock", word));
+      continue;
+    }
     if (name !== TAG_NAME) {
       problems.push(problem("misspeltTag", word, word.text));
       continue;
@@ -81,6 +93,19 @@ export function parseTags(text: string, comment: Span): Parsed {
     problems.push(...found.problems);
   }
   return { tags, problems };
+}
+
+/** Matches a tag of documentation. Decorators in an example begin with a capital letter, or have arguments. */
+const JSDOC_TAG = /^@[a-z]\w*(?![\w.(])/;
+
+/** Doubts the end of a block with tags of documentation, because a fence may be missing above them. */
+function withOtherTags(block: CodeBlock, others: readonly number[]): CodeBlock {
+  const isInside = others.some((start) => block.start < start && start < block.end);
+  return isInside && block.state === "closed" ? { ...block, state: "unclear" } : block;
+}
+
+function blockAround(blocks: readonly CodeBlock[], offset: number): CodeBlock | undefined {
+  return blocks.find(({ start, end }) => start <= offset && offset < end);
 }
 
 const AT_LINE_START = /^[ \t]*@(?=[A-Za-z])/gm;

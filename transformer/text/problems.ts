@@ -80,6 +80,17 @@ const PROBLEMS = {
       "These are attributes of a lock, but the comment has no `@redisLock`, so the function runs unlocked. Fix: write `@redisLock` before them, or put them in backticks if they are prose.",
   ],
 
+  openCodeBlock: [
+    "LW1014",
+    () =>
+      "A code block (```) in this comment is not closed, so this tag may be part of an example. Fix: close the block above the tag. If the tag is an example, close the block below it.",
+  ],
+  unclearCodeBlock: [
+    "LW1014",
+    () =>
+      "This tag is in a code block (```) with other tags or with another ```. Perhaps a ``` above it is missing. Fix: close the block above the tag. If the tag is an example, put it in a code block of its own.",
+  ],
+
   // The attributes' values.
   missingFlag: [
     "LW1101",
@@ -317,6 +328,16 @@ const PROBLEMS = {
     "LW1404",
     (importer) =>
       `This file would run without its locks. \`require()\` loads the ES module ${tick(importer)}, which imports this file, and Node 20 does not show such imports to \`lockweave/register\`. Fix: load that module with \`import()\`, or use Node 22.18 or later.`,
+  ],
+  workerNotSeen: [
+    "LW1404",
+    () =>
+      "This worker would run without its locks. A file imported `Worker` before `lockweave/register`, so Lockweave could not hook the worker. Fix: preload `lockweave/register` before all other files.",
+  ],
+  workerUsesItsPlace: [
+    "LW1404",
+    () =>
+      "In Deno, workers do not inherit `lockweave/register`, so Lockweave imports them from another module. This worker uses `import.meta.main` or `Deno.mainModule`, which would change. Fix: do not use them in a worker.",
   ],
   handshakeAsValue: [
     "LW1405",

@@ -5,6 +5,7 @@ import { tagsOfSource, type DeclaredTag } from "../read/declared-tags";
 import { mayHaveTags } from "../read/spelling";
 import { lineStarts } from "../text/line-starts";
 import { unlockedByDeclarations, unlockedOf, type Unlocked } from "./declared";
+import { functionsIn } from "./functions-in";
 import { sourceMapOf, type MappedSource } from "./source-maps";
 
 /**
@@ -48,7 +49,9 @@ export function unlockedBySources(ts: Parser, path: string, code: string): Unloc
     if (text === undefined || !mayHaveTags(text)) return [];
     const all = tagsOfSource(ts, source.path, text);
     const offsets = offsetsIn(mappings, index, text);
-    return sources.length === 1 && offsets.size === 0 ? all : tagsWithCode(all, text, offsets);
+    return sources.length === 1 && offsets.size === 0
+      ? tagsByName(all, functionsIn(ts, source.path, text), functionsIn(ts, path, code))
+      : tagsWithCode(all, text, offsets);
   });
   return unlockedOf(ts, tags, path, code);
 }
@@ -67,6 +70,22 @@ function tagsWithCode(
   return tags.filter(({ body: { start, end } = { start: 0, end: text.length } }) =>
     [...offsets].some((offset) => start <= offset && offset < end),
   );
+}
+
+/**
+ * Returns the tags whose functions may be in the code, if the map has no positions. A function with another name, or without one, may be any
+ * function of the source that a minifier renamed. So the absence of a name counts only if the code has no such function.
+ */
+function tagsByName(
+  tags: readonly DeclaredTag[],
+  inSource: ReadonlySet<string>,
+  inCode: ReadonlySet<string>,
+): readonly DeclaredTag[] {
+  if ([...inCode].some((name) => name === "" || !inSource.has(name))) return tags;
+  return tags.filter(({ name = "" }) => {
+    const own = name.slice(name.lastIndexOf(".") + 1);
+    return inCode.has(own) || (inCode.size > 0 && !inSource.has(own));
+  });
 }
 
 /** Returns the offsets in a source that a map leads to. */

@@ -213,20 +213,50 @@ inMatrix(
   },
 );
 
-inMatrix(
-  "Bun: a linked package that the bundle leaves out is an error if the build has a metafile",
-  async (t) => {
-    const { file, text } = recipe("Bun");
-    const config = { file, text: text.replace("plugins: [", "metafile: true, plugins: [") };
-    const files = {
-      "src/main.ts": `import { pay } from "shop";\nconsole.log(pay);\n`,
-      "packages/shop/package.json": '{ "name": "shop", "type": "module", "exports": "./pay.ts" }',
-      "packages/shop/pay.ts": `/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n`,
-    };
-    const project = await made(BUN, files, config);
-    await symlink(project.path("packages/shop"), project.path("node_modules/shop"));
-    const { code, stdout, stderr } = await BUN.build(project);
-    t.not(code, 0);
-    t.regex(stdout + stderr, /src\/main\.ts\(1,21\): error LW1406: This imports `pay`/);
-  },
-);
+/** A package of the workspace that Node would load as it is, without its locks. */
+const LINKED = {
+  "src/main.ts": `import type { Rate } from "shop";\nimport { pay } from "shop";\nconsole.log(pay, 1 as Rate);\n`,
+  "packages/shop/package.json": '{ "name": "shop", "type": "module", "exports": "./pay.ts" }',
+  "packages/shop/pay.ts": `export type Rate = number;
+/** @redisLock businessFlag=pay */
+export async function pay(): Promise<void> {}
+`,
+};
+
+const BUILDS = [
+  ["Bun", BUN, (text: string) => text],
+  ["Bun with a metafile", BUN, (text: string) => text.replace("plugins: [", "metafile: true, plugins: [")],
+  [
+    "Farm",
+    FARM,
+    (text: string) => text.replace('external: ["^lockweave"', 'external: ["^lockweave", "^shop"'),
+  ],
+] as const;
+
+for (const [name, host, edit] of BUILDS) {
+  inMatrix(
+    `${name}: a linked package that the bundle leaves out is an error if it lacks its locks`,
+    async (t) => {
+      const { file, text } = recipe(host.name);
+      const project = await made(host, LINKED, { file, text: edit(text) });
+      await symlink(project.path("packages/shop"), project.path("node_modules/shop"));
+      const { code, stdout, stderr } = await host.build(project);
+      t.not(code, 0);
+      t.regex(stdout + stderr, /src\/main\.ts\(2,21\): error LW1406: This imports `pay`/);
+      await project.write({
+        "packages/shop/pay.ts": LINKED["packages/shop/pay.ts"].replace("@redisLock", ""),
+      });
+      t.is((await host.build(project)).code, 0);
+    },
+  );
+}
+
+inMatrix("Bun: a linked package that is in the bundle is woven", async (t) => {
+  const { file, text } = recipe("Bun");
+  const external = text.replace('packages: "external"', 'external: ["lockweave", "lockweave/runtime"]');
+  const project = await made(BUN, LINKED, { file, text: external });
+  await symlink(project.path("packages/shop"), project.path("node_modules/shop"));
+  const { code, stdout, stderr } = await BUN.build(project);
+  t.is(code, 0, stdout + stderr);
+  t.regex(await project.read("dist/main.js"), /businessFlag: ?"pay"/);
+});

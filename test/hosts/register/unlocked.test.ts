@@ -241,6 +241,45 @@ outsideMatrix(
 );
 
 outsideMatrix(
+  "a bundle whose source map has no positions runs if it certainly has no tagged function of its source",
+  async (t) => {
+    const source = `export async function format(): Promise<void> {}
+export const items = [].map(() => 1);
+/** @redisLock businessFlag=pay */
+export async function pay(): Promise<void> {}
+`;
+    const map = JSON.stringify({
+      version: 3,
+      sources: ["../src/pay.ts"],
+      sourcesContent: [source],
+      mappings: "",
+    });
+    const bundles = {
+      "without-functions.js": "exports.rate = 2;",
+      "with-another.js": "exports.format = async function format() {};",
+      "with-its-own.js": "exports.format = async function format() {}; exports.pay = async () => {};",
+      "renamed.js": "exports.format = async function format() {}; exports.pay = a; async function a() {}",
+      "renamed-inside.js": "exports.run = () => { void a(); }; async function a() {}",
+      "inlined.js": "exports.run = [1].map(async () => {});",
+    };
+    const project = await makeHosted({
+      "package.json": "{}",
+      "main.js": REFUSALS,
+      "bundle.js.map": map,
+      ...Object.fromEntries(
+        Object.entries(bundles).map(([file, code]) => [file, `${code}\n//# sourceMappingURL=bundle.js.map`]),
+      ),
+    });
+    const files = Object.keys(bundles).map((file) => `./${file}`);
+    const { stdout, stderr } = await project.run(...HOSTS.Node, "main.js", ...files);
+    const refused = ["with-its-own.js", "renamed.js", "renamed-inside.js", "inlined.js"].map(
+      (file) => `${file}: error LW1403\n`,
+    );
+    t.is(stdout.replaceAll(/(?<=LW1403).*/g, ""), `ran\nran\n${refused.join("")}`, stderr);
+  },
+);
+
+outsideMatrix(
   "JavaScript without the locks of its source is an error if only its source map contains the source",
   async (t) => {
     const mapOf = (text: string): string =>

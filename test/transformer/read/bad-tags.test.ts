@@ -90,6 +90,20 @@ const GRAMMAR: readonly Row[] = [
     message: "Expected an attribute such as `keyName=orderNo`, found `-`. Prose goes before the tag.",
   },
   {
+    title: "a code block above the tag that is not closed",
+    source: onMethod("```ts\n   * await pay();\n   *\n   * «@redisLock» businessFlag=pay"),
+    code: "LW1014",
+    message:
+      "A code block (```) in this comment is not closed, so this tag may be part of an example. Fix: close the block above the tag. If the tag is an example, close the block below it.",
+  },
+  {
+    title: "a code block with other tags",
+    source: onMethod("```ts\n   * «@redisLock» businessFlag=pay\n   * @example\n   * ```"),
+    code: "LW1014",
+    message:
+      "This tag is in a code block (```) with other tags or with another ```. Perhaps a ``` above it is missing. Fix: close the block above the tag. If the tag is an example, put it in a code block of its own.",
+  },
+  {
     title: "another tag on the same line",
     source: onMethod("@redisLock businessFlag=pay «@internal»"),
     code: "LW1001",

@@ -5,7 +5,7 @@ import type { Unsupported } from "../../../runtime/base/unsupported";
 import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
-import { unlockedExternals, type ExternalImport } from "./externals";
+import { importsKeptIn, unlockedExternals, type ExternalImport } from "./externals";
 import { tagsUnseenInOutputs } from "./lost-tags";
 import { isInstalled, isOtherFile, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 import { refusedPlace, unsupportedIn, type Evidence } from "./unsupported";
@@ -28,7 +28,7 @@ interface Build {
   };
   onStart(start: () => Pick<Loaded, "errors" | "warnings">): void;
   /** Missing in older versions of Bun. */
-  onEnd?(end: (result: Built) => Pick<Loaded, "errors">): void;
+  onEnd?(end: (result: Built) => Promise<Pick<Loaded, "errors">>): void;
   onResolve(
     options: { filter: RegExp },
     resolve: (asked: {
@@ -73,6 +73,8 @@ interface Built {
     | undefined;
   /** Present if the build writes no files. */
   readonly outputFiles?: readonly { readonly path: string; readonly text: string }[] | undefined;
+  /** The outputs of Bun. */
+  readonly outputs?: readonly { text(): Promise<string> }[];
 }
 
 interface Import {
@@ -126,7 +128,7 @@ function lockweave(options?: PluginOptions): Plugin {
       const { absWorkingDir } = initialOptions;
       const seen = seenIn(initialOptions);
       initialOptions.metafile = true;
-      onEnd?.((built) => {
+      onEnd?.(async (built) => {
         const messagesOf = (path: string, findings: readonly Finding[]): Message[] => {
           const file = shortPath(path, absWorkingDir);
           if (isBun) reportToBun(file, findings, []);
@@ -138,8 +140,12 @@ function lockweave(options?: PluginOptions): Plugin {
         const unlocked = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, codes }) =>
           messagesOf(path, tagsUnseenInOutputs(path, codes, "put Lockweave's plugin before the others")),
         );
-        const external = unlockedExternals(externalImportsOf(built, absWorkingDir)).flatMap(
-          ({ path, findings }) => messagesOf(path, findings),
+        const imports =
+          built.metafile === undefined
+            ? importsKeptIn(seen, await Promise.all((built.outputs ?? []).map((output) => output.text())))
+            : externalImportsOf(built, absWorkingDir);
+        const external = unlockedExternals(imports).flatMap(({ path, findings }) =>
+          messagesOf(path, findings),
         );
         return { errors: [...unsupported, ...unlocked, ...external] };
       });

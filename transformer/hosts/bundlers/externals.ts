@@ -46,6 +46,40 @@ export function unlockedExternals(imports: readonly ExternalImport[]): FindingsI
   });
 }
 
+/** Matches what may be an import of a package, also in a comment or of types. */
+const PACKAGE_IMPORT =
+  /\b(?:from|import|require)\b(?:[\s(]|\/\*[\s\S]*?\*\/|\/\/.*)*(["'`])(?![./\\])([^\s"'`\\]+)\1/g;
+
+/**
+ * Returns the imports of files that are still in the outputs and lead to packages of the workspace, for hosts that do not say which imports
+ * stay outside of the bundle.
+ *
+ * @param files the paths of all files of the user's own that the host loaded
+ */
+export function importsKeptIn(
+  files: ReadonlySet<string>,
+  outputs: readonly string[],
+): readonly ExternalImport[] {
+  const resolve = resolver();
+  const isKept = new Map<string, boolean>();
+  const isQuoted = (specifier: string): boolean =>
+    outputs.some((code) => [`"`, "'", "`"].some((quote) => code.includes(quote + specifier + quote)));
+  return [...files].flatMap((importer) => {
+    if (!SOURCE_FILES.test(importer) || !existsSync(importer)) return [];
+    const text = readFileSync(importer, "utf8");
+    const written = new Set(Array.from(text.matchAll(PACKAGE_IMPORT), ([, , specifier = ""]) => specifier));
+    const kept = [...written].filter((specifier) => {
+      if (!isKept.has(specifier)) isKept.set(specifier, isQuoted(specifier));
+      const file = isKept.get(specifier) === true ? resolve(specifier, dirname(importer)) : undefined;
+      return file !== undefined && !isInstalled(file) && !files.has(file);
+    });
+    if (kept.length === 0) return [];
+    const ts = parser();
+    const loaded = new Set(specifiersIn(ts, sourceFileOf(ts, importer)).map((literal) => literal.text));
+    return kept.filter((specifier) => loaded.has(specifier)).map((specifier) => ({ specifier, importer }));
+  });
+}
+
 /** Returns a function that finds what Node loads. It looks each package up once for all importers below the same `node_modules`. */
 function resolver(): (specifier: string, from: string) => string | undefined {
   const homes = new Map<string, string>();

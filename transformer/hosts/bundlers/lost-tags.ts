@@ -4,10 +4,10 @@ import { mayHaveTags } from "../../read/spelling";
 import { parser } from "../../parser/parser";
 import { problem, type Problem } from "../../text/problems";
 import { notLockedBy } from "../../verify/declared";
+import { functionsIn } from "../../verify/functions-in";
 import { locksIn } from "../../verify/locks";
 import { weave } from "../../weave/weave";
 import { findingIn, type Finding } from "../one-file/weaver";
-import { functionsIn } from "./functions-in";
 import { SOURCE_FILES } from "./source-files";
 
 // Another plugin may load a file and pass its own text to the host. Only tags and locks in that text are evidence. Their absence proves

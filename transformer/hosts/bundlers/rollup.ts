@@ -2,7 +2,7 @@ import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../
 import type { WovenMap } from "../../weave/weave";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
-import { unlockedExternals, type ExternalImport } from "./externals";
+import { importsKeptIn, unlockedExternals, type ExternalImport } from "./externals";
 import { tagsLostFrom, tagsUnseenIn, tagsUnwovenIn } from "./lost-tags";
 import {
   AS_TEXT,
@@ -52,6 +52,7 @@ interface BuildContext extends TransformContext {
 interface Output {
   readonly type: string;
   readonly modules?: Readonly<Record<string, RenderedModule>>;
+  readonly code?: string;
 }
 
 interface RenderedModule {
@@ -94,7 +95,7 @@ interface Plugin {
    */
   buildEnd(this: BuildContext, error?: Error): void;
   /** Reports code that cannot run in the environment of the output. This is not `generateBundle`, because that crashes Farm. */
-  writeBundle(this: BuildContext, options: object, bundle: Bundle): void;
+  writeBundle(this: BuildContext | undefined, options: object, bundle: Bundle): void;
 }
 
 /** Vite does not write the output of a worker itself, and so does not call `writeBundle` for it. */
@@ -172,6 +173,7 @@ function lockweave(options?: PluginOptions): Plugin {
         failAt(this, path, findings);
     },
     writeBundle(_, bundle) {
+      if (this === undefined) return failInFarm(seen, bundle);
       const refused = modulesOf(this).filter((id) => refusedPlace(id) !== undefined);
       if (refused.length === 0) return;
       const modules = modulesWithCode(bundle);
@@ -188,6 +190,17 @@ function lockweave(options?: PluginOptions): Plugin {
       }
     },
   };
+}
+
+/** Reports packages that stay outside of a bundle of Farm, which calls no hook with the imports of a module. */
+function failInFarm(seen: ReadonlySet<string>, bundle: Bundle): void {
+  const files = new Set([...seen].map(fileBehind));
+  const codes = Object.values(bundle).flatMap(({ code }) => code ?? []);
+  const unlocked = unlockedExternals(importsKeptIn(files, codes));
+  const messages = unlocked.flatMap(({ path, findings }) =>
+    findings.map((finding) => formatFinding(shortPath(path), finding)),
+  );
+  if (messages.length > 0) throw new Error(messages.join("\n"));
 }
 
 function modulesWithCode(bundle: Bundle): Map<string, RenderedModule> {

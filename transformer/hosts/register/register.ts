@@ -1,4 +1,6 @@
 import { hookBun } from "./bun-hook";
+import { hookBunWorkers } from "./bun-workers";
+import { hookDenoWorkers } from "./deno-workers";
 import { hookImport } from "./import-hook";
 import { hookRequire } from "./require-hook";
 import { hookVm } from "./vm-hook";
@@ -8,9 +10,11 @@ import { hookVm } from "./vm-hook";
 
 if ("bun" in process.versions) {
   hookBun();
+  hookBunWorkers();
 } else {
   hookVm();
   hookRequire();
   hookImport();
   process.setSourceMapsEnabled(true);
+  if ("deno" in process.versions) hookDenoWorkers();
 }

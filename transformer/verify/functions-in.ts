@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import type { Parser } from "../../parser/parser";
+import type { Parser } from "../parser/parser";
 
 /**
  * Returns the names of all functions with a body in the text, which any compiler may have written. A function that is exported under
