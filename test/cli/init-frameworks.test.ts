@@ -3,6 +3,7 @@ import test from "ava";
 import { planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
 import { UsageError } from "../../transformer/verify/usage-error";
+import { codeUnder } from "../hosts/bundlers/recipes";
 import { makeProject, type Files } from "../hosts/project";
 
 // What `lockweave init` plans for projects that look like the starters of frameworks and test runners.
@@ -125,6 +126,16 @@ test("init creates the file in which a framework configures the locks", async (t
     t.deepEqual(plan.changed, [config, startup]);
     t.true(plan.text(startup)?.includes('import { configure } from "lockweave";'), startup);
     t.false(plan.hasFirstLock);
+  }
+});
+
+test("the files that init creates for Astro and Nuxt are those in docs/getting-started.md", async (t) => {
+  for (const [heading, [dependencies, config, settings, startup]] of [
+    ["Nuxt", STARTUPS[1]],
+    ["Astro", STARTUPS[2]],
+  ] as const) {
+    const plan = await planned({ dependencies }, { [config]: `export default ${settings};\n` });
+    t.is(plan.text(startup), codeUnder(heading, startup, "getting-started.md"));
   }
 });
 

@@ -298,7 +298,9 @@ function proofOf(project: Project, found: Plan["found"], steps: readonly NextSte
     found.some(([host]) => hosts.includes(host) && host.isForTests !== true);
   const output = steps.find((step) => step.output !== undefined)?.output;
   if (output !== undefined) return `\`${check} --output "${output}"\` verifies them after a build.`;
-  const isOnlyLoaded = found.every(([host], at) => host.isForTests === true || steps[at]?.writesNothing === true);
+  const isOnlyLoaded = found.every(
+    ([host], at) => host.isForTests === true || steps[at]?.writesNothing === true,
+  );
   if (isOnlyLoaded) return `\`${check}${project.isCompiled ? " --watch" : ""}\` reports wrong tags.`;
   if (isThere(BUNDLERS)) return `\`${check} --output\` with the build's output verifies them.`;
   const isEmitted = isThere(COMPILERS) && project.setting("noEmit", project.mainConfig) !== true;
