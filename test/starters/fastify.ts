@@ -1,5 +1,5 @@
 import { SERVICE } from "./service";
-import { codeUnder } from "../hosts/bundlers/recipes";
+import { documented } from "./service";
 import type { Starter } from "./starters";
 
 export const FASTIFY: Starter = {
@@ -7,7 +7,7 @@ export const FASTIFY: Starter = {
   create: "npx fastify-cli@8.0.2 generate app --lang=ts",
   files: {
     "src/pay.ts": SERVICE,
-    "src/plugins/locks.ts": codeUnder("Fastify", "src/plugins/locks.ts", "getting-started.md"),
+    "src/plugins/locks.ts": documented("src/plugins/locks.ts"),
     "src/routes/pay/index.ts": `import { FastifyPluginAsync } from 'fastify'
 import { pay } from '../../pay'
 
