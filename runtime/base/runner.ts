@@ -1,9 +1,7 @@
-/**
- * The command that runs `lockweave` for the user of this process. `npx` may not exist beside Bun, and finds no packages in a project with Yarn
- * Plug'n'Play. It finds those that pnpm and other versions of Yarn install.
- */
+/** The command that runs `lockweave` in the project of this process. Bun may come without `npx`, and with Yarn Plug'n'Play `npx` finds no packages. */
 export const RUNNER = runnerFor(process.versions);
 
+/** @param versions those of the process */
 export function runnerFor(versions: object): string {
   if ("bun" in versions) return "bunx";
   return "pnp" in versions ? "yarn" : "npx";
