@@ -47,6 +47,7 @@ const OUTSIDE_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "runtime/base/key",
     "runtime/base/limits",
     "runtime/base/options",
+    "runtime/base/runner",
     "runtime/base/format-value",
     "runtime/stores/redis/address",
     "runtime/stores/redis/keys",

@@ -2,6 +2,7 @@ import { announce } from "../diagnostics/announce";
 import { requestIds } from "../base/request-id";
 import { assertClock, inRootContext, systemClock, type Clock } from "../base/clock";
 import { milliseconds, type Duration } from "../base/duration";
+import { RUNNER } from "../base/runner";
 import { adviceOnCopies, assertOneVersion, noteConfigured } from "../base/copies";
 import { namesOf, openStores, type RedisTarget } from "./configured-stores";
 import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "../base/errors";
@@ -175,10 +176,13 @@ function lockerOf(store: string, sites: readonly string[], lockers: Lockers): Lo
 
 const NOT_WOVEN = [
   "This build was not woven: functions with @redisLock would run unlocked.",
-  "Fix: run `npx lockweave init`. It sets up your compiler or bundler, and shows each change before it writes. By hand:",
+  `Fix: run \`${RUNNER} lockweave init\`. It sets up your compiler or bundler, and shows each change before it writes. By hand:`,
   '- tspc (from ts-patch): { "transform": "lockweave/transformer", "transformProgram": true } among the `plugins` in tsconfig.json. Plain tsc ignores plugins.',
-  "- TypeScript 7: `npx lockweave build`.",
-  "- Bundlers: Lockweave's plugin. Node's type stripping and tsx: lockweave/register. Jest: lockweave/jest.",
+  "- NestJS by tsc or webpack: that plugin, and a TypeScript that `ts-patch install` has patched.",
+  "- NestJS by swc: start the output with `node --import lockweave/register`, and let .swcrc keep comments.",
+  `- TypeScript 7: \`${RUNNER} lockweave build\`.`,
+  "- Bundlers and Next.js: Lockweave's plugin. Jest: lockweave/jest.",
+  "- Node's type stripping, tsx, Bun, and Deno: lockweave/register, loaded before your code.",
   "If that is done, check:",
   "- `plugins` in a tsconfig.json replace those of the file that it extends. `npm install` undoes `ts-patch install`.",
   '- ts-node needs "compiler": "ts-patch/compiler".',

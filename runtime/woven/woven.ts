@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { RUNNER } from "../base/runner";
 import { locker } from "../config/configure";
 import { LockKeyError, LockNotWovenError, LockOptionError } from "../base/errors";
 import { checkedKey, lockKey, lockKeys, type KeyValue } from "../base/key";
@@ -186,8 +187,8 @@ export function refuse(reason: string): void {
 
 /** How to let the compiler of unit tests weave. */
 export const TEST_FIXES = [
-  "Fix: let the test runner compile with Lockweave:",
-  "- Vitest: the lockweave/vite plugin, in the configuration and in each project without `extends: true`.",
+  `Fix: run \`${RUNNER} lockweave init\`, or let the test runner compile with Lockweave:`,
+  "- Vitest: the lockweave/vite plugin, in the configuration and in each project that does not inherit it (`extends: true`).",
   "- Jest: lockweave/jest as the transform.",
   "- ava, mocha, and node --test: node --import lockweave/register.",
   '- Bun: `preload = ["lockweave/register"]` under `[test]` in bunfig.toml.',

@@ -3,6 +3,7 @@ import test from "ava";
 import { planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
 import { UsageError } from "../../transformer/verify/usage-error";
+import { codeUnder } from "../hosts/bundlers/recipes";
 import { makeProject, type Files } from "../hosts/project";
 
 // What `lockweave init` plans for projects that look like the starters of frameworks and test runners.
@@ -16,6 +17,7 @@ interface Planned {
   readonly byHand: readonly { readonly file: string; readonly lines: readonly string[] }[];
   readonly commands: readonly string[];
   readonly showsFirstLock: boolean;
+  readonly hasFirstLock: boolean;
 }
 
 async function planned(manifest: object, files: Files = {}): Promise<Planned> {
@@ -30,17 +32,28 @@ async function planned(manifest: object, files: Files = {}): Promise<Planned> {
     byHand: draft.byHand,
     commands: found.map(([one]) => one.next(project, draft, lock.file).command),
     showsFirstLock: host !== undefined,
+    hasFirstLock: draft.text(lock.file) !== undefined,
   };
 }
 
 // ---- frameworks -----------------------------------------------------------------------------------------
 
 const VITE_FRAMEWORKS = {
-  SvelteKit: { package: "@sveltejs/kit", build: "vite build", plugin: "sveltekit" },
-  "React Router": { package: "@react-router/dev", build: "react-router build", plugin: "reactRouter" },
+  SvelteKit: {
+    package: "@sveltejs/kit",
+    build: "vite build",
+    plugin: "sveltekit",
+    startup: ["src/hooks.server.ts"],
+  },
+  "React Router": {
+    package: "@react-router/dev",
+    build: "react-router build",
+    plugin: "reactRouter",
+    startup: [],
+  },
 } as const;
 
-for (const [name, { package: framework, build, plugin }] of Object.entries(VITE_FRAMEWORKS)) {
+for (const [name, { package: framework, build, plugin, startup }] of Object.entries(VITE_FRAMEWORKS)) {
   test(`init adds the plugin to Vite's configuration of ${name}, and leaves the build to ${name}`, async (t) => {
     const plan = await planned(
       {
@@ -56,9 +69,10 @@ for (const [name, { package: framework, build, plugin }] of Object.entries(VITE_
       plan.text("vite.config.ts"),
       `import { ${plugin} } from "p";\nimport lockweave from "lockweave/vite";\nexport default { plugins: [lockweave(), ${plugin}()] };\n`,
     );
-    t.deepEqual(plan.changed, ["vite.config.ts"]);
+    t.deepEqual(plan.changed, ["vite.config.ts", ...startup]);
     t.deepEqual(plan.commands, ["npm run build"]);
     t.false(plan.showsFirstLock);
+    t.false(plan.hasFirstLock);
   });
 }
 
@@ -98,6 +112,47 @@ export default defineNuxtConfig({
 })
 `,
   );
+});
+
+const STARTUPS = [
+  [{ "@sveltejs/kit": "*" }, "vite.config.ts", "{ plugins: [] }", "src/hooks.server.ts"],
+  [{ nuxt: "*" }, "nuxt.config.ts", "{}", "server/plugins/lockweave.ts"],
+  [{ astro: "*" }, "astro.config.mjs", "{ adapter: node() }", "src/middleware.ts"],
+] as const;
+
+test("init creates the file in which a framework configures the locks", async (t) => {
+  for (const [dependencies, config, settings, startup] of STARTUPS) {
+    const plan = await planned({ dependencies }, { [config]: `export default ${settings};\n` });
+    t.deepEqual(plan.changed, [config, startup]);
+    t.true(plan.text(startup)?.includes('import { configure } from "lockweave";'), startup);
+    t.false(plan.hasFirstLock);
+  }
+});
+
+test("the files that init creates for Astro and Nuxt are those in docs/getting-started.md", async (t) => {
+  for (const [heading, [dependencies, config, settings, startup]] of [
+    ["Nuxt", STARTUPS[1]],
+    ["Astro", STARTUPS[2]],
+  ] as const) {
+    const plan = await planned({ dependencies }, { [config]: `export default ${settings};\n` });
+    t.is(plan.text(startup), codeUnder(heading, startup, "getting-started.md"));
+  }
+});
+
+test("init creates no such file if it exists, or if another file configures the locks", async (t) => {
+  for (const [dependencies, config, settings, startup] of STARTUPS) {
+    for (const [file, text] of [
+      [startup, "export {};\n"],
+      [startup.replace(/ts$/, "js"), "export {};\n"],
+      ["src/locks.ts", 'import { configure } from "lockweave";\nconfigure({ redis: "" });\n'],
+    ] as const) {
+      const plan = await planned(
+        { dependencies },
+        { [config]: `export default ${settings};\n`, [file]: text },
+      );
+      t.deepEqual(plan.changed, [config], `${config}, ${file}`);
+    }
+  }
 });
 
 test("init leaves a framework's configuration alone if it cannot read it or does not find it", async (t) => {
@@ -315,6 +370,26 @@ export default defineConfig({
   const own = ["packages/one/vite.config.ts", "packages/two/vitest.config.mts", "vitest.browser.config.ts"];
   for (const file of own) t.true(plan.text(file)?.includes("plugins: [lockweave()]"), file);
   t.deepEqual(plan.changed.toSorted(), [...own, "vitest.config.ts"].toSorted());
+});
+
+test("init leaves inline projects of Vitest 5 alone unless they do not inherit the plugin", async (t) => {
+  const plan = await planned(VITEST, {
+    "node_modules/vitest/package.json": '{ "name": "vitest", "version": "5.1.1" }',
+    "vitest.config.ts": `export default {
+  test: { projects: [{ test: { name: "unit" } }, { extends: false, test: { name: "alone" } }] },
+};
+`,
+  });
+  t.is(
+    plan.text("vitest.config.ts"),
+    `import lockweave from "lockweave/vite";
+
+export default {
+  test: { projects: [{ test: { name: "unit" } }, { extends: false, test: { name: "alone" }, plugins: [lockweave()] }] },
+  plugins: [lockweave()],
+};
+`,
+  );
 });
 
 test("init leaves Vitest projects that it cannot read to the user", async (t) => {

@@ -204,6 +204,64 @@ inMatrix(
   },
 );
 
+for (const [framework, dependencies, files, ending] of [
+  [
+    "creates the file that configures the locks",
+    { "@sveltejs/kit": "*" },
+    { "vite.config.ts": "export default { plugins: [] };\n" },
+    `above one of your async methods.
+src/hooks.server.ts calls \`configure()\`.
+\`npx lockweave list\` shows every lock; \`npx lockweave check --output "build/**/*.js"\` verifies them after a build.`,
+  ],
+  [
+    "names the file in which to configure the locks",
+    { "@react-router/dev": "*" },
+    { "vite.config.ts": "export default { plugins: [] };\n" },
+    `above one of your async methods, and call
+\`configure({ redis: "redis://localhost:6379" })\` once at startup, in app/entry.server.tsx, which \`npx react-router reveal entry.server\` creates.
+\`npx lockweave list\` shows every lock; \`npx lockweave check --output "build/server/**/*.js"\` verifies them after a build.`,
+  ],
+  [
+    "reports a file that configures the locks",
+    { "@react-router/dev": "*" },
+    {
+      "vite.config.ts": "export default { plugins: [] };\n",
+      "app/locks.ts": 'import { configure } from "lockweave";\nconfigure({ redis: "" });\n',
+    },
+    `above one of your async methods, and call
+\`configure({ redis: "redis://localhost:6379" })\` once at startup.
+\`npx lockweave list\` shows every lock; \`npx lockweave check --output "build/server/**/*.js"\` verifies them after a build.`,
+  ],
+] as const) {
+  test.serial(`init writes no example for a framework, and ${framework}`, async (t) => {
+    const project = await makeProject({
+      "package.json": JSON.stringify({ type: "module", dependencies: { ioredis: "6", ...dependencies } }),
+      ...files,
+    });
+    const { code, text } = await runInit(project, true);
+    t.is(code, 0, text);
+    t.false(text.includes("first-lock"), text);
+    t.true(text.trimEnd().endsWith(ending), text);
+  });
+}
+
+test.serial("init names the command that runs the first lock with Bun, and checks no output", async (t) => {
+  const project = await makeProject({
+    "package.json": JSON.stringify({
+      type: "module",
+      dependencies: { ioredis: "6" },
+      devDependencies: { "@types/bun": "*" },
+    }),
+    "bunfig.toml": 'preload = ["lockweave/register"]\n',
+  });
+  const { text } = await runInit(project, true);
+  t.true(
+    text.includes("\nYour first lock is in first-lock.ts. To run it, use `bun first-lock.ts`. It prints"),
+    text,
+  );
+  t.true(text.endsWith("`npx lockweave check --watch` reports wrong tags.\n"), text);
+});
+
 inMatrix("the check command that init prints depends on what writes the output", async (t) => {
   const proofs: readonly (readonly [script: string, noEmit: boolean, proof: string])[] = [
     ["tsc", false, "`npx lockweave check` proves them."],

@@ -482,6 +482,22 @@ for (const [what, compilerOptions, typescript, about] of [
   });
 }
 
+test("init prints the output of NestJS's tsconfig.build.json", async (t) => {
+  const project = await makeProject({
+    "package.json": JSON.stringify({ type: "module", scripts: { build: "nest build" } }),
+    "nest-cli.json": "{}",
+    "tsconfig.json": '{ "compilerOptions": { "outDir": "dist", "rootDir": "." } }',
+    "tsconfig.build.json": '{ "extends": "./tsconfig.json", "compilerOptions": { "rootDir": "src" } }',
+    "src/main.ts": "",
+  });
+  const model = new Project(project.dir);
+  const { draft, found, lock } = planFor(model);
+  t.is(
+    found[0]?.[0].next(model, draft, lock.file).about,
+    "compiles with locks; src/first-lock.ts becomes dist/first-lock.js",
+  );
+});
+
 test("init prints the output of the tsconfig.json that the script names, but none with noEmit", async (t) => {
   const aboutOf = async (settings: object): Promise<string | undefined> => {
     const project = await makeProject({

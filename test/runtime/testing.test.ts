@@ -139,7 +139,13 @@ test.serial("testLocks() rejects invalid options", (t) => {
 test.serial("testLocks() throws in an unwoven file, and names the fixes", async (t) => {
   for (const options of [undefined, {}, { waiting: true }, { woven: true }]) {
     const { message } = t.throws(() => testLocks(options), { code: "LOCK_NOT_WOVEN" });
-    for (const fix of ["lockweave/vite", "extends: true", "lockweave/jest", "lockweave/register"])
+    for (const fix of [
+      "npx lockweave init",
+      "lockweave/vite",
+      "extends: true",
+      "lockweave/jest",
+      "lockweave/register",
+    ])
       t.true(message.includes(fix), message);
   }
   await using locks = testLocks({ woven: false });

@@ -1,6 +1,7 @@
 import { json, SERVICE } from "./service";
 import type { Starter } from "./starters";
 
+/** `init` writes `src/middleware.ts`, which calls `configure()`. */
 export const ASTRO: Starter = {
   name: "astro",
   byHand: "create-astro downloads its template from GitHub",
@@ -34,13 +35,6 @@ import { pay } from "../pay";
 export const GET: APIRoute = async ({ url }) => new Response(await pay("A1", url.searchParams.get("gate") ?? ""));
 `,
     "src/pay.ts": SERVICE,
-    "src/middleware.ts": `import { defineMiddleware } from "astro:middleware";
-import { configure } from "lockweave";
-
-configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });
-
-export const onRequest = defineMiddleware((_, next) => next());
-`,
   },
   tagged: "src/pay.ts",
   build: "npm run build",

@@ -1,4 +1,5 @@
 import { SERVICE } from "./service";
+import { documented } from "./service";
 import type { Starter } from "./starters";
 
 export const FASTIFY: Starter = {
@@ -6,14 +7,7 @@ export const FASTIFY: Starter = {
   create: "npx fastify-cli@8.0.2 generate app --lang=ts",
   files: {
     "src/pay.ts": SERVICE,
-    "src/plugins/locks.ts": `import { configure, shutdown } from 'lockweave'
-import fp from 'fastify-plugin'
-
-export default fp(async (fastify) => {
-  fastify.addHook('onClose', () => shutdown())
-  configure({ redis: process.env.REDIS_URL ?? 'redis://localhost:6379' })
-})
-`,
+    "src/plugins/locks.ts": documented("src/plugins/locks.ts"),
     "src/routes/pay/index.ts": `import { FastifyPluginAsync } from 'fastify'
 import { pay } from '../../pay'
 

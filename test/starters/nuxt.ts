@@ -1,6 +1,7 @@
 import { json, SERVICE } from "./service";
 import type { Starter } from "./starters";
 
+/** `init` writes `server/plugins/lockweave.ts`, which calls `configure()`. */
 export const NUXT: Starter = {
   name: "nuxt",
   byHand: "create-nuxt downloads its template from GitHub",
@@ -37,12 +38,6 @@ export default defineNuxtConfig({
     "server/routes/pay.get.ts": `import { pay } from "../pay";
 
 export default defineEventHandler((event) => pay("A1", String(getQuery(event).gate)));
-`,
-    "server/plugins/lockweave.ts": `import { configure } from "lockweave";
-
-export default defineNitroPlugin(() => {
-  configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });
-});
 `,
   },
   tagged: "server/pay.ts",

@@ -1,3 +1,6 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
 /** The tagged function. Its body runs until the gate at the URL answers. */
 export const SERVICE = `/** @redisLock businessFlag=starter keyName=id */
 export async function pay(id: string, gate: string): Promise<string> {
@@ -44,4 +47,13 @@ void main();
 /** Returns the text of a JSON file. */
 export function json(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;
+}
+
+/** Returns the code in docs/getting-started.md that names this file in its first line. */
+export function documented(file: string): string {
+  const page = readFileSync(join(__dirname, "../../docs/getting-started.md"), "utf8");
+  const [, code = ""] = page.split(`\`\`\`ts\n// ${file}\n`);
+  const [text = ""] = code.split("```");
+  if (text === "") throw new Error(`docs/getting-started.md has no ${file}`);
+  return text;
 }

@@ -3,6 +3,7 @@ import type { Starter } from "./starters";
 
 const ADD_ONS = 'eslint vitest="usages:unit" sveltekit-adapter="adapter:node"';
 
+/** `init` writes `src/hooks.server.ts`, which calls `configure()`. */
 export const SVELTEKIT: Starter = {
   name: "sveltekit",
   create: `npx sv@0.17.1 create app --template minimal --types ts --add ${ADD_ONS} --no-install`,
@@ -21,10 +22,6 @@ test("pays under a lock", async () => {
   expect(await pay("A1", "data:,")).toBe("A1 is paid");
   expect(locks.taken).toEqual(["LOCK_starter_A1"]);
 });
-`,
-    "src/hooks.server.ts": `import { configure } from "lockweave";
-
-configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });
 `,
     "src/routes/pay/+server.ts": `import { pay } from "$lib/server/pay";
 import type { RequestHandler } from "./$types";

@@ -11,6 +11,7 @@ import {
 } from "../hosts/native/installed";
 import { entryIn } from "../hosts/native/project";
 import type { Compiler } from "../hosts/ts-patch/compiler";
+import { packageManagerFor } from "./package-manager";
 import { parser } from "../parser/parser";
 import { UsageError } from "../verify/usage-error";
 
@@ -63,8 +64,13 @@ function isSupported(version: string): boolean {
 export function apiFor(config: string, chosen: InstalledTypeScript | undefined): Compiler {
   const ts = chosen === undefined ? (apiNear(config) ?? apiNear(__filename)) : apiIn(chosen.dir);
   if (ts !== undefined) return ts;
+  const isAlone = installedTypeScripts(config).length === 0;
+  const install = [
+    ...packageManagerFor(dirname(config)).installDev,
+    isAlone ? "typescript@6" : "typescript6@npm:typescript@6",
+  ];
   throw new UsageError(
-    `This needs the JavaScript API of TypeScript 5.9 or 6. ${foundNear(config)} Fix: \`npm install --save-dev typescript6@npm:typescript@6\`, or name another with \`--typescript\`.`,
+    `This needs the JavaScript API of TypeScript 5.9 or 6. ${foundNear(config)} Fix: \`${install.join(" ")}\`, or name another with \`--typescript\`.`,
   );
 }
 

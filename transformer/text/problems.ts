@@ -1,3 +1,4 @@
+import { RUNNER } from "../../runtime/base/runner";
 import type { Span } from "./span";
 
 /** A problem of a tag, and its exact position. */
@@ -297,12 +298,12 @@ const PROBLEMS = {
   unlockedDependency: [
     "LW1403",
     (names, file) =>
-      `This imports ${names} with \`@redisLock\`, but ${tick(file)} does not contain the lock. It was built without Lockweave, or from other sources. Fix: add { "transform": "lockweave/transformer", "transformProgram": true } to \`plugins\` in its own tsconfig.json, and build it again with \`npx tspc -b --force\`. \`npx lockweave init\` in its directory sets this up.`,
+      `This imports ${names} with \`@redisLock\`, but ${tick(file)} does not contain the lock. It was built without Lockweave, or from other sources. Fix: add { "transform": "lockweave/transformer", "transformProgram": true } to \`plugins\` in its own tsconfig.json, and build it again with \`${RUNNER} tspc -b --force\`. \`${RUNNER} lockweave init\` in its directory sets this up.`,
   ],
   lockOfSourceMissing: [
     "LW1403",
     (names, file) =>
-      `${tick(file)} does not contain the lock of ${names}, but its source has \`@redisLock\`. It was built without Lockweave, or its compiler removed the tag. Fix: build it with Lockweave's plugin for its bundler, or keep comments. For swc, set \`"jsc": { "preserveAllComments": true }\` in .swcrc. \`npx lockweave init\` sets this up.`,
+      `${tick(file)} does not contain the lock of ${names}, but its source has \`@redisLock\`. It was built without Lockweave, or its compiler removed the tag. Fix: build it with Lockweave's plugin for its bundler, or keep comments. For swc, set \`"jsc": { "preserveAllComments": true }\` in .swcrc. \`${RUNNER} lockweave init\` sets this up.`,
   ],
   tagInComponent: [
     "LW1404",

@@ -384,7 +384,10 @@ const NEXT: Host = {
   next: (project, draft) => ({
     command: commandFor(project, draft, "next build"),
     about: "builds with locks, under .next/server",
+    output: ".next/server/**/*.js",
   }),
+  isFramework: true,
+  startup: { places: ["instrumentation", "src/instrumentation"] },
 };
 
 /** Next.js also calls `register()` in its edge runtime, where Lockweave cannot run. */

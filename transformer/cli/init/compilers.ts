@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, NextStep, TryOut } from "./host";
-import { nestBuilds } from "./nest-builders";
+import { NEST_STARTUP, nestBuilds } from "./nest-builders";
 import type { Project } from "./project";
 import { BY_HAND, changeScripts, commandFor, hides, projectsOf } from "./scripts";
 import { compilerOption, isPatchable, whyNotTspc } from "./typescripts";
@@ -120,16 +120,19 @@ function reportScripts(draft: Draft, left: readonly string[], tool: string, befo
   });
 }
 
-function compilingTo(project: Project, lock: string, command: string): NextStep {
-  const output = outputOf(project, lock);
+/** @param usual the tsconfig.json that the command uses, if it exists */
+function compilingTo(project: Project, lock: string, command: string, usual?: string): NextStep {
+  const output = outputOf(project, lock, usual);
   const where = output === undefined ? "" : `; ${lock} becomes ${output}`;
   return { command, about: `compiles with locks${where}` };
 }
 
 /** Returns the path to which the compiler writes the JavaScript of a file, or `undefined` if it writes none. */
-function outputOf(project: Project, file: string): string | undefined {
-  const [named] = projectsOf(project);
-  const config = named !== undefined && existsSync(project.path(named)) ? named : project.mainConfig;
+function outputOf(project: Project, file: string, usual: string | undefined): string | undefined {
+  const config =
+    [...projectsOf(project).slice(0, 1), ...(usual === undefined ? [] : [usual])].find((path) =>
+      existsSync(project.path(path)),
+    ) ?? project.mainConfig;
   const setting = (name: string): unknown => project.setting(name, config);
   const [outDir, rootDir] = [setting("outDir"), setting("rootDir")];
   if (setting("noEmit") === true) return undefined;
@@ -185,8 +188,10 @@ const NEST: Host = {
     addTransformer(draft, project);
     patchTypeScript(draft, project);
   },
-  next: (project, draft, lock) => compilingTo(project, lock, commandFor(project, draft, "nest build")),
+  next: (project, draft, lock) =>
+    compilingTo(project, lock, commandFor(project, draft, "nest build"), "tsconfig.build.json"),
   tryOut: compileWith((project) => project.bin("typescript", "tsc")),
+  startup: NEST_STARTUP,
 };
 
 /** Makes the installed TypeScript weave, for users who cannot choose which compiler runs. */

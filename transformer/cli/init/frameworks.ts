@@ -3,6 +3,7 @@ import type { Host } from "./host";
 import { addPlugin, pluginLines } from "./plugin-lists";
 import type { Project } from "./project";
 import { commandFor } from "./scripts";
+import { createStartup, type Startup } from "./startup";
 
 /** A framework that builds its server with Vite. */
 interface Framework {
@@ -14,9 +15,14 @@ interface Framework {
   readonly config: string;
   /** The property path of each list of plugins in the configuration. */
   readonly lists: readonly (readonly string[])[];
-  /** The file that the server runs before it handles requests. */
-  readonly start: string;
+  readonly startup: Startup;
+  /** Tells whether the configuration builds a server. Otherwise, `init` does not create the startup file. */
+  readonly buildsServer?: RegExp;
+  /** The pattern of the built server. */
+  readonly output: string;
 }
+
+const CONFIGURE = 'configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });';
 
 const FRAMEWORKS: readonly Framework[] = [
   {
@@ -25,7 +31,11 @@ const FRAMEWORKS: readonly Framework[] = [
     tool: "vite",
     config: "vite.config",
     lists: [["plugins"]],
-    start: "src/hooks.server.ts",
+    startup: {
+      places: ["src/hooks.server", "src/hooks.server/index"],
+      text: `import { configure } from "lockweave";\n\n${CONFIGURE}\n`,
+    },
+    output: "build/**/*.js",
   },
   {
     name: "React Router",
@@ -33,7 +43,8 @@ const FRAMEWORKS: readonly Framework[] = [
     tool: "react-router",
     config: "vite.config",
     lists: [["plugins"]],
-    start: "app/entry.server.tsx",
+    startup: { places: ["app/entry.server"], extension: "tsx", creation: "react-router reveal entry.server" },
+    output: "build/server/**/*.js",
   },
   {
     name: "Astro",
@@ -41,7 +52,19 @@ const FRAMEWORKS: readonly Framework[] = [
     tool: "astro",
     config: "astro.config",
     lists: [["vite", "plugins"]],
-    start: "src/middleware.ts",
+    startup: {
+      places: ["src/middleware", "src/middleware/index"],
+      text: `import { defineMiddleware } from "astro:middleware";
+import { configure } from "lockweave";
+
+${CONFIGURE}
+
+// Astro needs this export.
+export const onRequest = defineMiddleware((_, next) => next());
+`,
+    },
+    buildsServer: /\badapter\b/,
+    output: "dist/server/**/*.mjs",
   },
   {
     name: "Nuxt",
@@ -53,7 +76,16 @@ const FRAMEWORKS: readonly Framework[] = [
       ["vite", "plugins"],
       ["nitro", "rollupConfig", "plugins"],
     ],
-    start: "server/plugins/lockweave.ts",
+    startup: {
+      places: ["server/plugins/lockweave"],
+      text: `import { configure } from "lockweave";
+
+export default defineNitroPlugin(() => {
+  ${CONFIGURE}
+});
+`,
+    },
+    output: ".output/server/**/*.mjs",
   },
 ];
 
@@ -70,11 +102,15 @@ export const FRAMEWORK_HOSTS: readonly Host[] = FRAMEWORKS.map((framework) => ({
   setUp: (draft, project) => setUp(draft, project, framework),
   next: (project, draft) => ({
     command: commandFor(project, draft, framework.tool, "build"),
-    about: `builds with locks. Call \`configure()\` in ${framework.start}`,
+    about: "builds with locks",
+    output: framework.output,
   }),
+  isFramework: true,
+  startup: framework.startup,
 }));
 
-function setUp(draft: Draft, project: Project, { name, config, lists }: Framework): void {
+function setUp(draft: Draft, project: Project, framework: Framework): void {
+  const { name, config, lists, startup, buildsServer } = framework;
   const file = project.config(config);
   if (file === undefined) {
     draft.byHand.push({
@@ -84,5 +120,7 @@ function setUp(draft: Draft, project: Project, { name, config, lists }: Framewor
     });
   } else if (!addPlugin(draft, file, "lockweave/vite", lists)) {
     draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: pluginLines("lockweave/vite", lists, "import") });
+  } else if (buildsServer?.test(draft.text(file) ?? "") !== false) {
+    createStartup(draft, project, startup);
   }
 }

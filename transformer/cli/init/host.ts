@@ -1,5 +1,6 @@
 import type { Draft } from "./draft";
 import type { Project } from "./project";
+import type { Startup } from "./startup";
 
 /** A tool that compiles or runs code. Each one has a section in docs/compilers.md. */
 export interface Host {
@@ -13,12 +14,20 @@ export interface Host {
   next(project: Project, draft: Draft, lock: string): NextStep;
   /** Compiles and runs the first lock. `undefined` if that requires the whole application. */
   readonly tryOut?: TryOut;
+  /** A framework, which never builds a single file. `init` creates no first lock for it. */
+  readonly isFramework?: true;
+  /** The file that calls `configure()`. */
+  readonly startup?: Startup;
 }
 
 export interface NextStep {
   readonly command: string;
   /** A phrase that describes the effect of the command, and where the woven code appears. */
   readonly about: string;
+  /** The path or the pattern of the built files, for `lockweave check --output`. */
+  readonly output?: string;
+  /** Set if the command weaves code when it is loaded, and writes no files to check. */
+  readonly writesNothing?: true;
 }
 
 /**

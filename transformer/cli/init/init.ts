@@ -4,11 +4,12 @@ import { BUNDLERS } from "./bundlers";
 import { COMPILERS, usualCompiler } from "./compilers";
 import { Draft } from "./draft";
 import { firstLock, tryFirstLock } from "./first-lock";
-import type { Host } from "./host";
+import type { Host, NextStep } from "./host";
 import { JEST } from "./jest";
 import { notesOnTools } from "./other-tools";
 import { Project } from "./project";
 import { PLAIN_NODE, RUNNERS } from "./runners";
+import { callsConfigure, createdStartup, placeOf, type Startup } from "./startup";
 import { UsageError } from "../../verify/usage-error";
 import { writeFiles } from "../write-files";
 
@@ -69,8 +70,14 @@ export function planFor(project: Project): Plan {
   }
   const host = found.map(([one]) => one).find(({ tryOut }) => tryOut !== undefined);
   const lock = firstLock(project, host === PLAIN_NODE);
-  if (draft.text(lock.file) === undefined) draft.create(lock.file, lock.text);
+  const isOnlyFramework = host === undefined && mainHost(found)?.isFramework === true;
+  if (!isOnlyFramework && draft.text(lock.file) === undefined) draft.create(lock.file, lock.text);
   return { draft, found, lock, host, isComplete: host !== undefined && !incomplete.has(host) };
+}
+
+/** Returns the first host that does not only run tests. */
+function mainHost(found: Plan["found"]): Host | undefined {
+  return found.map(([host]) => host).find(({ isForTests }) => isForTests !== true);
 }
 
 function hostsOf(project: Project): Plan["found"] {
@@ -212,7 +219,17 @@ function run({ dir }: Project, [program, ...args]: Command): boolean {
  * @returns whether it ran under its lock, or only the whole application can show it
  */
 function showFirstLock(project: Project, { draft, found, lock, host, isComplete }: Plan): boolean {
+  if (draft.text(lock.file) === undefined) return true;
   if (host?.tryOut === undefined) {
+    const run = found
+      .map(([one]) => one.next(project, draft, lock.file).command)
+      .find((command) => command.includes(lock.file));
+    if (run !== undefined) {
+      print(
+        safe`Your first lock is in ${lock.file}. To run it, use \`${run}\`. It prints \`A1 is paid under LOCK_firstLock_A1\`.`,
+      );
+      return true;
+    }
     const name = found[0]?.[0].name ?? "your compiler";
     print(
       safe`Your first lock is in ${lock.file}. ${name} builds it with your application: import it in the entry file of the application. At startup it prints \`A1 is paid under LOCK_firstLock_A1\`.`,
@@ -245,9 +262,8 @@ function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
     bold("Next"),
     ...steps.map(({ command, about }) => safe`  ${cyan(padded(command, width))}  ${about}`),
     safe``,
-    safe`Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above one of your async methods, call`,
-    safe`\`configure({ redis: "redis://localhost:6379" })\` once at startup, and delete ${lock.file}.`,
-    safe`\`${project.running("lockweave list")}\` shows every lock; ${proofOf(project, found)}`,
+    ...whatToWrite(project, draft, mainHost(found)?.startup, lock.file),
+    safe`\`${project.running("lockweave list")}\` shows every lock; ${proofOf(project, found, steps)}`,
     ...(project.typescripts.length > 0
       ? []
       : [
@@ -256,11 +272,36 @@ function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
   ];
 }
 
+/** Tells how to write a lock. `configure()` may be in a file that `init` created. */
+function whatToWrite(
+  project: Project,
+  draft: Draft,
+  startup: Startup | undefined,
+  lock: string,
+): readonly SafeText[] {
+  const tag = safe`Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above one of your async methods`;
+  const ending = draft.text(lock) === undefined ? safe`.` : safe`, and delete ${lock}.`;
+  const created = startup && createdStartup(draft, startup);
+  if (created !== undefined) return [safe`${tag}${ending}`, safe`${created} calls \`configure()\`.`];
+  const place = startup === undefined || callsConfigure(project) ? "" : `, in ${placeOf(project, startup)}`;
+  const and = draft.text(lock) === undefined ? "and call" : "call";
+  return [
+    safe`${tag}, ${and}`,
+    safe`\`configure({ redis: "redis://localhost:6379" })\` once at startup${place}${ending}`,
+  ];
+}
+
 /** Returns how to check the locks. That depends on the tool that writes the output. */
-function proofOf(project: Project, found: Plan["found"]): string {
+function proofOf(project: Project, found: Plan["found"], steps: readonly NextStep[]): string {
   const check = project.running("lockweave check");
   const isThere = (hosts: readonly Host[]): boolean =>
     found.some(([host]) => hosts.includes(host) && host.isForTests !== true);
+  const output = steps.find((step) => step.output !== undefined)?.output;
+  if (output !== undefined) return `\`${check} --output "${output}"\` verifies them after a build.`;
+  const isOnlyLoaded = found.every(
+    ([host], at) => host.isForTests === true || steps[at]?.writesNothing === true,
+  );
+  if (isOnlyLoaded) return `\`${check}${project.isCompiled ? " --watch" : ""}\` reports wrong tags.`;
   if (isThere(BUNDLERS)) return `\`${check} --output\` with the build's output verifies them.`;
   const isEmitted = isThere(COMPILERS) && project.setting("noEmit", project.mainConfig) !== true;
   return isEmitted || !project.isCompiled

@@ -1,4 +1,8 @@
 import type { Project } from "./project";
+import type { Startup } from "./startup";
+
+/** The entry file of NestJS's starter. `init` does not change it. */
+export const NEST_STARTUP: Startup = { places: ["src/main"] };
 
 // Which of its builders NestJS's command runs. Its configuration or a script chooses it, for the whole project or for one application.
 

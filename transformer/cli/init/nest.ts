@@ -3,7 +3,7 @@ import { addTransformer, patchTypeScript } from "./compilers";
 import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host } from "./host";
-import { builderOptions, nestBuilds, type NestBuilds } from "./nest-builders";
+import { builderOptions, nestBuilds, NEST_STARTUP, type NestBuilds } from "./nest-builders";
 import { addPlugin } from "./plugin-lists";
 import type { Project } from "./project";
 import { BY_HAND, changeScripts, commandFor, hides } from "./scripts";
@@ -33,6 +33,7 @@ export const NEST_SWC: Host = {
     command: commandFor(project, draft, "nest start"),
     about: "builds, and starts the application with its locks, which are woven at load time",
   }),
+  startup: NEST_STARTUP,
   tryOut(project, file, dir) {
     const [settings = ".swcrc"] = swcSettings(project);
     const output = join(dir, "first-lock.js");
@@ -188,7 +189,10 @@ export const NEST_RSPACK: Host = {
   next: (project, draft) => ({
     command: commandFor(project, draft, "nest build"),
     about: "builds with locks",
+    output: "dist",
   }),
+  isFramework: true,
+  startup: NEST_STARTUP,
 };
 
 function rspackConfigsInScripts(project: Project): string[] {

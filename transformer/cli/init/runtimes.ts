@@ -41,7 +41,7 @@ export function preloadInBun(draft: Draft): void {
 }
 
 export function runningInBun(lock: string): NextStep {
-  return { command: `bun ${lock}`, about: WOVEN_AS_LOADED };
+  return { command: `bun ${lock}`, about: WOVEN_AS_LOADED, writesNothing: true };
 }
 
 // ---- Deno -----------------------------------------------------------------------------------------------
@@ -75,6 +75,7 @@ export const DENO: Host = {
   next: (_, __, lock) => ({
     command: `deno run --preload ./${PRELOADED} ${lock}`,
     about: WOVEN_AS_LOADED,
+    writesNothing: true,
   }),
 };
 

@@ -9,12 +9,14 @@ const FROM = "lockweave/vite";
 const LISTS = [["plugins"]];
 
 /**
- * Adds the plugin to the Vitest projects that do not inherit it from the root: inline projects without `extends`, and projects with their
- * own configuration.
+ * Adds the plugin to the Vitest projects that do not inherit it from the root: projects with their own configuration, inline projects with
+ * `extends: false`, and before Vitest 5 also inline projects without `extends`.
  */
 export function addToVitestProjects(draft: Draft, project: Project, file: string): void {
   const named: string[] = [];
-  const isDone = draft.edit(file, (config) => addToInlineProjects(config, draft.text(file) ?? "", named));
+  const isDone = draft.edit(file, (config) =>
+    addToInlineProjects(config, draft.text(file) ?? "", named, inheritsByDefault(project)),
+  );
   const configs = named.map((name) => configsOf(project, name));
   if (!isDone || configs.includes(undefined)) {
     draft.byHand.push({
@@ -34,9 +36,10 @@ export function addToVitestProjects(draft: Draft, project: Project, file: string
  * Adds the plugin to the inline projects.
  *
  * @param named receives the paths of the projects that are not inline
+ * @param inherits whether a project without `extends` inherits the plugins
  * @returns whether the list of projects was understood
  */
-function addToInlineProjects(config: ConfigText, text: string, named: string[]): boolean {
+function addToInlineProjects(config: ConfigText, text: string, named: string[], inherits: boolean): boolean {
   const root = config.root();
   const test = root && config.objectAt(root, "test");
   if (test === undefined || config.value(test, "projects") === undefined) return true;
@@ -51,11 +54,17 @@ function addToInlineProjects(config: ConfigText, text: string, named: string[]):
       continue;
     }
     const base = config.value(own, "extends");
-    const inherits = base !== undefined && config.textOf(base) !== "false";
-    if (inherits || /\blockweave\(/.test(code)) continue;
+    const isInheriting = base === undefined ? inherits : config.textOf(base) !== "false";
+    if (isInheriting || /\blockweave\(/.test(code)) continue;
     if (!isImported || !addToList(config, own, ["plugins"])) return false;
   }
   return list !== undefined;
+}
+
+/** Whether an inline project without `extends` inherits the plugins of the root, as since Vitest 5. */
+function inheritsByDefault(project: Project): boolean {
+  const version = project.manifestOf("vitest")?.manifest["version"];
+  return typeof version === "string" && Number.parseInt(version, 10) >= 5;
 }
 
 /** Returns the configurations of a path in `test.projects`, or `undefined` if the path is not understood. */
