@@ -11,12 +11,14 @@ const PARTS: Readonly<Record<string, Folders>> = {
   transformer: {
     text: [],
     parser: [],
+    terminal: [],
     read: ["text", "parser"],
     weave: ["text", "parser", "read"],
     analyze: ["text", "read"],
-    verify: ["text", "parser", "read", "weave", "analyze"],
+    verify: ["text", "parser", "terminal", "read", "weave", "analyze"],
     hosts: ["text", "parser", "read", "weave", "analyze", "verify"],
-    cli: ["text", "parser", "read", "weave", "analyze", "verify", "hosts"],
+    console: ["terminal"],
+    cli: ["text", "parser", "terminal", "read", "weave", "analyze", "verify", "hosts", "console"],
   },
   runtime: {
     base: [],

@@ -9,7 +9,7 @@ import { processName } from "../../runtime/stores/redis/keys";
 import { PACKAGE } from "../hosts/project";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
-import { Programs } from "../cli/programs";
+import { Programs } from "../console/programs";
 import { isMatrix } from "../support/suites";
 
 // The page of `ui` in a real browser, and all commands with a thousand locks of a hundred processes. `SCREENSHOTS=1`

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import test from "ava";
 import { planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
-import { UsageError } from "../../transformer/verify/usage-error";
+import { UsageError } from "../../transformer/terminal/usage-error";
 import { makeProject, type Files } from "../hosts/project";
 
 // What `lockweave init` plans for projects that look like the starters of frameworks and test runners.

@@ -4,8 +4,8 @@ import { projectsInOrder } from "../hosts/native/config";
 import { printed } from "../hosts/native/diagnostics";
 import { NoProjectError } from "../hosts/native/project";
 import { parser } from "../parser/parser";
-import { UsageError } from "../verify/usage-error";
-import { block, print, printError, safe } from "./printer";
+import { UsageError } from "../terminal/usage-error";
+import { block, print, printError, safe } from "../terminal/printer";
 import { compilingFor } from "./typescript";
 import { watchSources, type Run } from "./watch";
 

@@ -4,11 +4,11 @@ import { cures } from "../verify/cures";
 import { shortPath } from "../verify/outputs";
 import type { Place } from "../verify/place";
 import type { Project } from "../verify/project";
-import { UsageError } from "../verify/usage-error";
+import { UsageError } from "../terminal/usage-error";
 import { analysisRows, type AnalysisRows, type FindingRow } from "./analysis";
 import { alternativesOf, namesOf } from "./build-projects";
 import { lockweaveCommand } from "./package-manager";
-import { cyan, print, printError, printJson, safe } from "./printer";
+import { cyan, print, printError, printJson, safe } from "../terminal/printer";
 import { namesFile, openProjects } from "./project";
 import { aboutSources, problemLine, warningLine } from "./rows";
 import {

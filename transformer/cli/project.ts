@@ -20,7 +20,7 @@ import { wovenFiles } from "../hosts/ts-patch/woven-files";
 import { parser } from "../parser/parser";
 import { readDefaults } from "../read/options";
 import type { PlacedProblem, Project, TaggedFile, WovenSource } from "../verify/project";
-import { UsageError } from "../verify/usage-error";
+import { UsageError } from "../terminal/usage-error";
 import { apiFor, apiNear, compilingFor } from "./typescript";
 import { sourcesUnder, uncheckedProject, usualOptions } from "./unconfigured";
 import { isOfTag, mayNeedWeave, weave } from "../weave/weave";

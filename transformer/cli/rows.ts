@@ -1,7 +1,7 @@
 import { shortPath } from "../verify/outputs";
 import type { Place } from "../verify/place";
 import type { Project } from "../verify/project";
-import { block, bold, red, safe, type SafeText } from "./printer";
+import { block, bold, red, safe, type SafeText } from "../terminal/printer";
 import type { ProblemRow } from "./tags";
 
 /** A row of a report. A tag whose lock is not proved has no code, because the tag itself is valid. */

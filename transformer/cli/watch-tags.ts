@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { numberOf } from "../hosts/ts-patch/report-on-disk";
 import { printed } from "../hosts/native/diagnostics";
-import { UsageError } from "../verify/usage-error";
+import { UsageError } from "../terminal/usage-error";
 import { analysisRows } from "./analysis";
-import { block, print, safe } from "./printer";
+import { block, print, safe } from "../terminal/printer";
 import { openProjects } from "./project";
 import { dependencyProblems, problemsOf, typeProblems, type ProblemRow } from "./tags";
 import { watchSources, type Run } from "./watch";

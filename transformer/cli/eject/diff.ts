@@ -3,9 +3,19 @@ import { nearestOrAll } from "../../text/did-you-mean";
 import { shortPath } from "../../verify/outputs";
 import { placeIn } from "../../verify/place";
 import type { Project, WovenSource } from "../../verify/project";
-import { UsageError } from "../../verify/usage-error";
-import { onItsLines } from "../escape";
-import { bold, cyan, isTerminal, padded, print, red, safe, terminalSize, type SafeText } from "../printer";
+import { UsageError } from "../../terminal/usage-error";
+import { onItsLines } from "../../terminal/escape";
+import {
+  bold,
+  cyan,
+  isTerminal,
+  padded,
+  print,
+  red,
+  safe,
+  terminalSize,
+  type SafeText,
+} from "../../terminal/printer";
 import { sourcesOf } from "./eject";
 import { parsed, wovenBodies, wovenText } from "./written-out";
 

@@ -10,7 +10,7 @@ import {
 import { parser } from "../../parser/parser";
 import { packageByPnp } from "../../verify/package-entry";
 import { packageManagerFor, type PackageManager } from "../package-manager";
-import { UsageError } from "../../verify/usage-error";
+import { UsageError } from "../../terminal/usage-error";
 
 interface Manifest {
   readonly version?: string;

@@ -1,5 +1,5 @@
-import { MOST_TOLD, STANDS_FOR_MS, type AnnouncedLock } from "../../../runtime/diagnostics/announced";
-import { processName } from "../../../runtime/stores/redis/keys";
+import { MOST_TOLD, STANDS_FOR_MS, type AnnouncedLock } from "../../runtime/diagnostics/announced";
+import { processName } from "../../runtime/stores/redis/keys";
 import type { Deployment } from "./deployment";
 import type { Process, Announcement } from "./snapshot";
 import { shortened } from "./shortened";

@@ -1,4 +1,4 @@
-import { onOneLine } from "../../../escape";
+import { onOneLine } from "../../../terminal/escape";
 import type { HolderRow, Process } from "../../snapshot";
 
 /** Returns the host and the pid that the process announced, such as `worker-3/4711`, or the process number. */

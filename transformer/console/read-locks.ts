@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
-import { nameBeside } from "../../../runtime/stores/redis/keys";
-import { isShared } from "../../../runtime/stores/value";
+import { nameBeside } from "../../runtime/stores/redis/keys";
+import { isShared } from "../../runtime/stores/value";
 import { cannotRead } from "./errors";
 import { foundOf, MOST_BYTES, type Found, type LockReply, type Share } from "./found";
 

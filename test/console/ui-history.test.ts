@@ -1,6 +1,6 @@
 import test from "ava";
-import type { LockRow } from "../../transformer/cli/live/snapshot";
-import { History } from "../../transformer/cli/live/ui/history";
+import type { LockRow } from "../../transformer/console/snapshot";
+import { History } from "../../transformer/console/ui/history";
 
 // What `ui` remembers of the last hour.
 

@@ -1,4 +1,4 @@
-import { isClosed, isReserved, isRevoked } from "../../../runtime/stores/value";
+import { isClosed, isReserved, isRevoked } from "../../runtime/stores/value";
 import type { HolderRow, LockRow } from "./snapshot";
 import { shortened } from "./shortened";
 

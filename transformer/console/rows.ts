@@ -1,5 +1,5 @@
-import { safe, type SafeText } from "../printer";
-import { table } from "../table";
+import { safe, type SafeText } from "../terminal/printer";
+import { table } from "../terminal/table";
 import type { HolderRow, LockRow, Snapshot, Process, Announcement } from "./snapshot";
 import { shortened } from "./shortened";
 import { few, longest } from "./words";

@@ -1,4 +1,4 @@
-import { onOneLine } from "../../../escape";
+import { onOneLine } from "../../../terminal/escape";
 import type { LockRow } from "../../snapshot";
 import type { State } from "../state";
 import { byId } from "./dom";

@@ -1,4 +1,4 @@
-import { isTerminal, print, printJson, printScreen, safe, terminalSize } from "../printer";
+import { isTerminal, print, printJson, printScreen, safe, terminalSize } from "../terminal/printer";
 import { openHome, type Deployment } from "./deployment";
 import { snapshots } from "./looks";
 import { lockTable, snapshotText } from "./rows";

@@ -1,5 +1,5 @@
-import { UsageError } from "../../verify/usage-error";
-import { printError, safe } from "../printer";
+import { UsageError } from "../terminal/usage-error";
+import { printError, safe } from "../terminal/printer";
 import { errorMessage } from "./errors";
 import { MOST_BYTES } from "./found";
 import type { Deployment } from "./deployment";
@@ -7,7 +7,7 @@ import type { LockRow } from "./snapshot";
 import { holderText } from "./rows";
 import { LockScanner, type SeenLock } from "./lock-scanner";
 
-type Runtime = typeof import("../../../runtime/index");
+type Runtime = typeof import("../../runtime/index");
 
 /** Returns the question to ask before a lock is released by force. */
 export function takeQuestion(now: boolean): string {

@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from "ioredis";
-import { UsageError } from "../../verify/usage-error";
-import { printError, safe } from "../printer";
+import { UsageError } from "../terminal/usage-error";
+import { printError, safe } from "../terminal/printer";
 import { addressOf, errorMessage } from "./errors";
 
 /** The Redis servers that store the locks, as the live commands see them. */

@@ -1,13 +1,13 @@
 import test from "ava";
 import type { Redis } from "ioredis";
-import { openHome, type Deployment } from "../../transformer/cli/live/deployment";
-import { LockScanner } from "../../transformer/cli/live/lock-scanner";
-import { take } from "../../transformer/cli/live/take";
-import { Releases } from "../../transformer/cli/live/ui/releases";
-import { UsageError } from "../../transformer/verify/usage-error";
+import { openHome, type Deployment } from "../../transformer/console/deployment";
+import { LockScanner } from "../../transformer/console/lock-scanner";
+import { take } from "../../transformer/console/take";
+import { Releases } from "../../transformer/console/ui/releases";
+import { UsageError } from "../../transformer/terminal/usage-error";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
-import { forbiddenIn, hostileTexts, PIECES } from "./hostile";
+import { forbiddenIn, hostileTexts, PIECES } from "../cli/hostile";
 import { Programs } from "./programs";
 
 // The console prints whatever another program wrote to Redis without harm, and never ends with a stack trace.

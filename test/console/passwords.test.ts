@@ -1,6 +1,6 @@
 import test from "ava";
 import * as fc from "fast-check";
-import { openHome } from "../../transformer/cli/live/deployment";
+import { openHome } from "../../transformer/console/deployment";
 import { startRedis } from "../support/redis-server";
 import { Programs } from "./programs";
 

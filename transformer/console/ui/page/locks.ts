@@ -1,4 +1,4 @@
-import { onOneLine } from "../../../escape";
+import { onOneLine } from "../../../terminal/escape";
 import type { HolderRow, LockRow, Announcement } from "../../snapshot";
 import { few, longest } from "../../words";
 import { element, show } from "./dom";

@@ -2,7 +2,7 @@ import { request, type IncomingHttpHeaders } from "node:http";
 import test from "ava";
 import type { Redis } from "ioredis";
 import { lockKey } from "../../runtime";
-import type { Question, State } from "../../transformer/cli/live/ui/state";
+import type { Question, State } from "../../transformer/console/ui/state";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 import { Programs } from "./programs";

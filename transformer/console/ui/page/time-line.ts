@@ -1,4 +1,4 @@
-import { onOneLine } from "../../../escape";
+import { onOneLine } from "../../../terminal/escape";
 import type { Segment } from "../state";
 import { drawing, element, show } from "./dom";
 import { clockText, timeText, whoText } from "./words";

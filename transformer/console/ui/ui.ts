@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { print, safe } from "../../printer";
+import { print, safe } from "../../terminal/printer";
 import { openHome } from "../deployment";
 import type { Snapshot } from "../snapshot";
 import { snapshots } from "../looks";

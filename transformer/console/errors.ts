@@ -1,7 +1,7 @@
-import { LockError } from "../../../runtime/base/errors";
-import { redacted } from "../../../runtime/base/format-value";
-import { connectionTo } from "../../../runtime/stores/redis/address";
-import { UsageError } from "../../verify/usage-error";
+import { LockError } from "../../runtime/base/errors";
+import { redacted } from "../../runtime/base/format-value";
+import { connectionTo } from "../../runtime/stores/redis/address";
+import { UsageError } from "../terminal/usage-error";
 
 /** The secrets of all given URLs, which are removed from every error message. A server's reply may repeat what a client sent. */
 const secrets = new Set<string>();

@@ -1,4 +1,4 @@
-import { print, printError, printJson, safe, type SafeText } from "../printer";
+import { print, printError, printJson, safe, type SafeText } from "../terminal/printer";
 import { openHome } from "./deployment";
 import { holderText } from "./rows";
 import { holdId, type HolderRow, type LockRow } from "./snapshot";

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { AddressInfo } from "node:net";
-import { UsageError } from "../../../verify/usage-error";
+import { UsageError } from "../../terminal/usage-error";
 import { errorMessage } from "../errors";
 import { Guard } from "./guard";
 import type { Releases } from "./releases";

@@ -1,4 +1,4 @@
-import { onOneLine } from "../../../escape";
+import { onOneLine } from "../../../terminal/escape";
 import { byId, element } from "./dom";
 import { leftText, withSite } from "./locks";
 import { askRelease, confirmRelease } from "./requests";

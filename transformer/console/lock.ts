@@ -1,4 +1,4 @@
-import { confirms, NOT_AGREED, print, printJson, safe } from "../printer";
+import { confirms, NOT_AGREED, print, printJson, safe } from "../terminal/printer";
 import { openHome, type Deployment } from "./deployment";
 import { lockTable } from "./rows";
 import { LockScanner, type SeenLock, type ScanOptions } from "./lock-scanner";
