@@ -155,36 +155,39 @@ inMatrixSerially(
   },
 );
 
-outsideMatrixSerially("tail prints when a lock is taken, waited for, revoked, and ended", async (t) => {
-  const child = programs.start(["tail", "--json"]);
-  let output = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
-  const changes = (): string[] =>
-    output
-      .split("\n")
-      .slice(0, -1)
-      .map((line) => {
-        const { key, what, by } = JSON.parse(line) as {
-          key: string;
-          what: string;
-          by?: { process?: { pid: number } };
-        };
-        return `${key} ${what} ${by?.process?.pid ?? ""}`.trim();
-      });
-  // The process acquires the lock after it has announced itself.
-  await admin.set("LOCK_pay_1", "somebody");
-  const holder = await program('void obtain(lockKey("pay", 1), { waitTime: "60s" });');
-  await until(async () => (await admin.keys("lockweave:2:process:*")).length === 1);
-  await admin.del("LOCK_pay_1");
-  await until(() => changes().includes(`LOCK_pay_1 taken ${holder.pid}`));
-  await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
-  await until(() => changes().includes("LOCK_pay_1 waited for"));
-  t.is((await lockweave(["release", "LOCK_pay_1", "--yes"])).code, 0);
-  await until(() => changes().includes(`LOCK_pay_1 revoked ${holder.pid}`)); // The key no longer contains the holder.
-  t.false(changes().some((change) => change.includes(`ended ${holder.pid}`)));
-  await admin.del("LOCK_pay_1");
-  await until(() => changes().includes(`LOCK_pay_1 ended ${holder.pid}`));
-});
+outsideMatrixSerially(
+  "tail prints when a lock is acquired, waited for, revoked, and no longer held",
+  async (t) => {
+    const child = programs.start(["tail", "--json"]);
+    let output = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
+    const changes = (): string[] =>
+      output
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => {
+          const { key, what, by } = JSON.parse(line) as {
+            key: string;
+            what: string;
+            by?: { process?: { pid: number } };
+          };
+          return `${key} ${what} ${by?.process?.pid ?? ""}`.trim();
+        });
+    // The process acquires the lock after it has announced itself.
+    await admin.set("LOCK_pay_1", "somebody");
+    const holder = await program('void obtain(lockKey("pay", 1), { waitTime: "60s" });');
+    await until(async () => (await admin.keys("lockweave:2:process:*")).length === 1);
+    await admin.del("LOCK_pay_1");
+    await until(() => changes().includes(`LOCK_pay_1 acquired ${holder.pid}`));
+    await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
+    await until(() => changes().includes("LOCK_pay_1 waited for"));
+    t.is((await lockweave(["release", "LOCK_pay_1", "--yes"])).code, 0);
+    await until(() => changes().includes(`LOCK_pay_1 revoked ${holder.pid}`)); // The key no longer contains the holder.
+    t.false(changes().some((change) => change.includes(`no longer held ${holder.pid}`)));
+    await admin.del("LOCK_pay_1");
+    await until(() => changes().includes(`LOCK_pay_1 no longer held ${holder.pid}`));
+  },
+);
 
 outsideMatrixSerially("inspect shows one lock, even a free one", async (t) => {
   await program('await obtain(lockKey("pay", 1));');
@@ -327,12 +330,12 @@ inMatrixSerially("tail reports a lost server, and continues when it is back", as
   child.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => void (errors += text));
   await other.client().set("LOCK_one", "0".repeat(32), "PX", 60_000);
-  await until(() => output.includes("LOCK_one taken"));
+  await until(() => output.includes("LOCK_one acquired"));
   await other.stop();
   await until(() => errors.includes("The locks cannot be read: "));
   const again = await startRedisAt(other.port);
   await again.client().set("LOCK_two", "1".repeat(32), "PX", 60_000);
-  await until(() => output.includes("LOCK_two taken"));
+  await until(() => output.includes("LOCK_two acquired"));
   t.is(child.exitCode, null);
   await again.stop();
 });

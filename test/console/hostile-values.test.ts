@@ -1,8 +1,8 @@
 import test from "ava";
 import type { Redis } from "ioredis";
-import { openHome, type Deployment } from "../../transformer/console/deployment";
+import { openDeployment, type Deployment } from "../../transformer/console/deployment";
 import { LockScanner } from "../../transformer/console/lock-scanner";
-import { take } from "../../transformer/console/take";
+import { releaseByForce } from "../../transformer/console/force-release";
 import { Releases } from "../../transformer/console/ui/releases";
 import { UsageError } from "../../transformer/terminal/usage-error";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -15,12 +15,12 @@ import { Programs } from "./programs";
 let server: RedisServer;
 let admin: Redis;
 let programs: Programs;
-let home: Deployment;
+let deployment: Deployment;
 
 test.before(async () => {
   server = await startRedis();
   admin = server.client();
-  home = await openHome([server.url]);
+  deployment = await openDeployment([server.url]);
   programs = new Programs(server.url);
 });
 test.afterEach.always(async () => {
@@ -28,7 +28,7 @@ test.afterEach.always(async () => {
   await admin.flushall();
 });
 test.after.always(async () => {
-  home.close();
+  deployment.close();
   await server.stop();
 });
 
@@ -118,9 +118,9 @@ for (const [what, write] of Object.entries(WRONG)) {
   test.serial(`the scanner still shows a lock if its holder's announcement is ${what}`, async (t) => {
     await admin.set("LOCK_pay", ID, "PX", 600_000);
     await write(`lockweave:2:process:${PROCESS}`);
-    const { locks } = await new LockScanner(OPTIONS).look(home);
+    const { locks } = await new LockScanner(OPTIONS).look(deployment);
     t.deepEqual(locks[0]?.holders[0]?.process, { number: PROCESS });
-    t.is((await new LockScanner(OPTIONS).lookAtOne(home, "LOCK_pay"))?.row.key, "LOCK_pay");
+    t.is((await new LockScanner(OPTIONS).lookAtOne(deployment, "LOCK_pay"))?.row.key, "LOCK_pay");
   });
 
   test.serial(
@@ -128,9 +128,9 @@ for (const [what, write] of Object.entries(WRONG)) {
     async (t) => {
       await write("LOCK_pay");
       await write("lockweave:2:queue:{LOCK_pay}");
-      t.is((await new LockScanner(OPTIONS).lookAtOne(home, "LOCK_pay"))?.row.state, "held");
-      await new LockScanner(OPTIONS).look(home);
-      t.is(typeof (await new Releases(home, OPTIONS).ask("LOCK_pay", false)), "string");
+      t.is((await new LockScanner(OPTIONS).lookAtOne(deployment, "LOCK_pay"))?.row.state, "held");
+      await new LockScanner(OPTIONS).look(deployment);
+      t.is(typeof (await new Releases(deployment, OPTIONS).ask("LOCK_pay", false)), "string");
       t.is(await admin.exists("LOCK_pay"), 1);
     },
   );
@@ -174,11 +174,11 @@ for (const command of COMMANDS) {
       const url = server.url.replace("redis://", BLIND);
       const message = await endsWithMessage(
         (async () => {
-          const blind = await openHome([url]);
+          const blind = await openDeployment([url]);
           try {
             await new LockScanner(OPTIONS).look(blind);
             const seen = await new LockScanner(OPTIONS).lookAtOne(blind, "LOCK_pay");
-            if (seen !== undefined) await take(blind, "", seen, true);
+            if (seen !== undefined) await releaseByForce(blind, "", seen, true);
           } finally {
             blind.close();
           }
@@ -204,7 +204,7 @@ test.serial("a Redis user who may not read announcements still sees the locks", 
   await admin.set("LOCK_pay", ID, "PX", 600_000);
   const keys = ["~LOCK_*", "~lockweave:2:queue*"];
   await admin.call("ACL", "SETUSER", "blind", "reset", "on", ">secret", ...keys, "&*", "+@all");
-  const blind = await openHome([server.url.replace("redis://", BLIND)]);
+  const blind = await openDeployment([server.url.replace("redis://", BLIND)]);
   const { locks } = await new LockScanner(OPTIONS).look(blind);
   blind.close();
   t.deepEqual(locks[0]?.holders[0]?.process, { number: PROCESS });

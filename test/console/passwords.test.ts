@@ -1,6 +1,6 @@
 import test from "ava";
 import * as fc from "fast-check";
-import { openHome } from "../../transformer/console/deployment";
+import { openDeployment } from "../../transformer/console/deployment";
 import { startRedis } from "../support/redis-server";
 import { Programs } from "./programs";
 
@@ -43,7 +43,7 @@ test("no error about an unreachable server contains a part of a password", async
     }));
   await fc.assert(
     fc.asyncProperty(urls, async ({ form, url }) => {
-      const error = await openHome([url]).then(
+      const error = await openDeployment([url]).then(
         () => new Error("it was reached"),
         (reason: unknown) => reason as Error,
       );

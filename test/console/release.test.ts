@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { openHome, type Deployment } from "../../transformer/console/deployment";
+import { openDeployment, type Deployment } from "../../transformer/console/deployment";
 import { Releases } from "../../transformer/console/ui/releases";
 import { PACKAGE } from "../hosts/project";
 import { holdsOf } from "../support/beside";
@@ -18,16 +18,16 @@ const KEY = "LOCK_pay";
 
 let server: RedisServer;
 let admin: Redis;
-let home: Deployment;
+let deployment: Deployment;
 
 test.before(async () => {
   server = await startRedis();
   admin = server.client();
-  home = await openHome([server.url]);
+  deployment = await openDeployment([server.url]);
 });
 test.afterEach.always(() => admin.flushall());
 test.after.always(async () => {
-  home.close();
+  deployment.close();
   await server.stop();
 });
 
@@ -67,7 +67,7 @@ for (const now of [true, false]) {
   test.serial(
     `${now ? "freeing" : "revoking"} changes nothing if the value of the key changed after the question`,
     async (t) => {
-      const releases = new Releases(home, { match: "*", prefix: "" });
+      const releases = new Releases(deployment, { match: "*", prefix: "" });
       let asked = 0;
       for (const [shown, before] of Object.entries(FORMS)) {
         for (const [found, after] of Object.entries(FORMS)) {
@@ -90,7 +90,7 @@ for (const now of [true, false]) {
 }
 
 test.serial("freeing deletes the key if its value is still the one that was shown", async (t) => {
-  const releases = new Releases(home, { match: "*", prefix: "" });
+  const releases = new Releases(deployment, { match: "*", prefix: "" });
   for (const [shown, value] of Object.entries(FORMS)) {
     await put(value());
     const question = await releases.ask(KEY, true);
@@ -101,7 +101,7 @@ test.serial("freeing deletes the key if its value is still the one that was show
 });
 
 test.serial("a reader that joins after the question keeps its hold", async (t) => {
-  const releases = new Releases(home, { match: "*", prefix: "" });
+  const releases = new Releases(deployment, { match: "*", prefix: "" });
   const [first, second] = [id("a"), id("b")];
   await put([first]);
   const question = await releases.ask(KEY, true);
@@ -112,7 +112,7 @@ test.serial("a reader that joins after the question keeps its hold", async (t) =
 });
 
 test.serial("revoking without --now refuses a key whose holder cannot be notified", async (t) => {
-  const releases = new Releases(home, { match: "*", prefix: "" });
+  const releases = new Releases(deployment, { match: "*", prefix: "" });
   for (const [shown, why] of [
     ["a closed key", /^Nobody holds LOCK_pay: it is in its cooldown\. Fix: /],
     ["a reservation", /^Nobody holds LOCK_pay: it is reserved for the next waiter\. Fix: /],
@@ -125,7 +125,7 @@ test.serial("revoking without --now refuses a key whose holder cannot be notifie
 });
 
 test.serial("freeing refuses a value that cannot be compared, and leaves it unchanged", async (t) => {
-  const releases = new Releases(home, { match: "*", prefix: "" });
+  const releases = new Releases(deployment, { match: "*", prefix: "" });
   for (const value of [Buffer.from([0xff, 0xfe]), Buffer.alloc(1_500_000, "x")]) {
     await admin.set(KEY, value);
     const answer = await releases.ask(KEY, true);

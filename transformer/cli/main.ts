@@ -9,7 +9,7 @@ import { check } from "./check";
 import { diff } from "./eject/diff";
 import { eject } from "./eject/eject";
 import { init } from "./init/init";
-import { inspectLock, releaseLock } from "../console/lock";
+import { inspectLock, releaseLock } from "../console/one-lock";
 import { tail } from "../console/tail";
 import { top } from "../console/top";
 import { ui } from "../console/ui/ui";

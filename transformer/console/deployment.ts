@@ -38,7 +38,7 @@ const OPTIONS = {
  * @param urls one Redis, Sentinel, or cluster node, or the masters of a quorum
  * @throws {UsageError} if a server cannot be reached, or, for a quorum, if a majority cannot be reached
  */
-export async function openHome(urls: readonly string[]): Promise<Deployment> {
+export async function openDeployment(urls: readonly string[]): Promise<Deployment> {
   const { Redis: Client, Cluster: ClusterClient } = loadIoredis();
   const addresses = urls.map((url) => addressOf(url));
   const names = addresses.map(({ name }) => name);

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { ask } from "./errors";
-import type { Found } from "./found";
+import type { StoredLock } from "./stored-lock";
 import type { Deployment } from "./deployment";
 import { holdId, type LockRow, type Snapshot } from "./snapshot";
 import { Processes } from "./processes";
@@ -117,7 +117,7 @@ export class LockScanner {
     };
   }
 
-  #row({ key, state, holders, waiting, waiters, masters }: FoundOfAll, now: number): LockRow {
+  #row({ key, state, holders, waiting, waiters, masters }: MergedLock, now: number): LockRow {
     const what = holders.map(holdId).join();
     const before = this.#firstSeen.get(key);
     const seen = before?.what === what ? before : { what, at: now, isAnother: before !== undefined };
@@ -155,18 +155,18 @@ async function enoughReplies<Reply>(
   return replies;
 }
 
-function processesOf(locks: readonly Found[]): string[] {
+function processesOf(locks: readonly StoredLock[]): string[] {
   return locks.flatMap(({ holders, waiters }) => [
     ...holders.flatMap(({ process }) => (process === undefined ? [] : [process])),
     ...waiters,
   ]);
 }
 
-type FoundOfAll = Found & { readonly masters: number };
+type MergedLock = StoredLock & { readonly masters: number };
 
 /** Merges what several masters of a quorum store for each lock. */
-function merged(locks: readonly Found[]): readonly FoundOfAll[] {
-  const byKey = new Map<string, FoundOfAll>();
+function merged(locks: readonly StoredLock[]): readonly MergedLock[] {
+  const byKey = new Map<string, MergedLock>();
   for (const lock of locks) {
     const other = byKey.get(lock.key);
     const isBetter = other === undefined || lock.holders.length > other.holders.length;
@@ -179,7 +179,7 @@ function merged(locks: readonly Found[]): readonly FoundOfAll[] {
   return [...byKey.values()];
 }
 
-function byWaiting(locks: readonly FoundOfAll[]): FoundOfAll[] {
+function byWaiting(locks: readonly MergedLock[]): MergedLock[] {
   return locks.toSorted((one, other) => other.waiting - one.waiting);
 }
 

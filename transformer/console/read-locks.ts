@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { nameBeside } from "../../runtime/stores/redis/keys";
 import { isShared } from "../../runtime/stores/value";
 import { cannotRead } from "./errors";
-import { foundOf, MOST_BYTES, type Found, type LockReply, type Share } from "./found";
+import { storedLockOf, MOST_BYTES, type StoredLock, type LockReply, type Share } from "./stored-lock";
 
 /** The number of keys that one round trip reads. */
 const AT_ONCE = 200;
@@ -19,7 +19,7 @@ const IS_OTHER_DATA = /^WRONGTYPE\b/;
 const NO_KEY = -2;
 
 export interface Reading {
-  readonly found: readonly Found[];
+  readonly found: readonly StoredLock[];
   /** The keys that nobody holds and nobody waits for. */
   readonly free: readonly string[];
   readonly commands: number;
@@ -32,7 +32,7 @@ export interface Reading {
  * @throws {UsageError} if the server rejects a command or does not answer
  */
 export async function readLocks(redis: Redis, prefix: string, keys: readonly string[]): Promise<Reading> {
-  const found: Found[] = [];
+  const found: StoredLock[] = [];
   const free: string[] = [];
   let commands = 0;
   for (let from = 0; from < keys.length; from += AT_ONCE) {
@@ -44,7 +44,7 @@ export async function readLocks(redis: Redis, prefix: string, keys: readonly str
       if (isCut) commands += 1;
       const whole = isCut ? await withLength(redis, prefix, reply) : reply;
       if (isFree(whole)) free.push(whole.key);
-      else found.push(foundOf(whole));
+      else found.push(storedLockOf(whole));
     }
   }
   return { found, free, commands };
@@ -54,7 +54,11 @@ export async function readLocks(redis: Redis, prefix: string, keys: readonly str
 export async function readLock(redis: Redis, prefix: string, key: string): Promise<Reading> {
   const [reply] = await readAll(redis, prefix, [key], MOST_BYTES);
   const isThere = reply !== undefined && !isFree(reply);
-  return { found: isThere ? [foundOf(reply)] : [], free: isThere ? [] : [key], commands: COMMANDS_PER_KEY };
+  return {
+    found: isThere ? [storedLockOf(reply)] : [],
+    free: isThere ? [] : [key],
+    commands: COMMANDS_PER_KEY,
+  };
 }
 
 function isFree({ value, hasOtherData, waiting }: LockReply): boolean {

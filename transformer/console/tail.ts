@@ -1,15 +1,15 @@
 import { print, printError, printJson, safe, type SafeText } from "../terminal/printer";
-import { openHome } from "./deployment";
-import { holderText } from "./rows";
+import { openDeployment } from "./deployment";
+import { holderText } from "./lock-table";
 import { holdId, type HolderRow, type LockRow } from "./snapshot";
-import { snapshots } from "./looks";
+import { snapshots } from "./repeated-snapshots";
 import { shortened } from "./shortened";
 import { LockScanner, type ScanOptions } from "./lock-scanner";
 
 /** A difference between two snapshots. */
 interface Change {
   readonly key: string;
-  readonly what: "taken" | "waited for" | "waited for no more" | "revoked" | "ended";
+  readonly what: "acquired" | "waited for" | "no longer waited for" | "revoked" | "no longer held";
   readonly by?: HolderRow;
   /** The number of waiters. */
   readonly waiting: number;
@@ -23,7 +23,7 @@ const SNAPSHOT_EVERY_MS = 500;
  * @throws {UsageError} if the servers cannot be read
  */
 export async function tail(urls: readonly string[], options: ScanOptions, json: boolean): Promise<0> {
-  const deployment = await openHome(urls);
+  const deployment = await openDeployment(urls);
   const scanner = new LockScanner(options);
   try {
     let before: readonly LockRow[] = [];
@@ -67,14 +67,14 @@ function changesBetween(before: readonly LockRow[], after: readonly LockRow[]): 
     const waiting = is?.waiting ?? 0;
     const add = (what: Change["what"], by?: HolderRow): void =>
       void changes.push({ key, what, waiting, ...(by && { by }) });
-    for (const one of was?.holders ?? []) if (!findHold(is, one)) add("ended", one);
+    for (const one of was?.holders ?? []) if (!findHold(is, one)) add("no longer held", one);
     for (const one of is?.holders ?? []) {
       const known = findHold(was, one);
-      if (known === undefined) add("taken", one);
+      if (known === undefined) add("acquired", one);
       if (one.isRevoked && known?.isRevoked !== true) add("revoked", one);
     }
     if (waiting > (was?.waiting ?? 0)) add("waited for");
-    if (waiting === 0 && (was?.waiting ?? 0) > 0) add("waited for no more");
+    if (waiting === 0 && (was?.waiting ?? 0) > 0) add("no longer waited for");
   }
   return changes;
 }

@@ -1,7 +1,7 @@
 import { isTerminal, print, printJson, printScreen, safe, terminalSize } from "../terminal/printer";
-import { openHome, type Deployment } from "./deployment";
-import { snapshots } from "./looks";
-import { lockTable, snapshotText } from "./rows";
+import { openDeployment, type Deployment } from "./deployment";
+import { snapshots } from "./repeated-snapshots";
+import { lockTable, snapshotText } from "./lock-table";
 import { NAMES_OF_ONE_SNAPSHOT, LockScanner, type ScanOptions } from "./lock-scanner";
 
 const REFRESHED_EVERY_MS = 1_000;
@@ -13,7 +13,7 @@ const LINES_BESIDE_THE_TABLE = 5;
  * @throws {UsageError} if the servers cannot be read
  */
 export async function top(urls: readonly string[], options: ScanOptions, json: boolean): Promise<number> {
-  const deployment = await openHome(urls);
+  const deployment = await openDeployment(urls);
   const scanner = new LockScanner(options);
   try {
     if (isTerminal() && !json) await live(scanner, deployment);

@@ -1,7 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { Deployment } from "../deployment";
 import { LockScanner, type SeenLock, type ScanOptions } from "../lock-scanner";
-import { CHANGED_MEANWHILE, nothingToTake, take, takenText, takeQuestion } from "../take";
+import {
+  CHANGED_MEANWHILE,
+  whyNotReleasable,
+  releaseByForce,
+  releasedText,
+  releaseQuestion,
+} from "../force-release";
 import type { Question } from "./state";
 
 interface PendingRelease {
@@ -28,13 +34,13 @@ export class Releases {
   /** Returns the question, or why nothing can be released. */
   async ask(key: string, now: boolean): Promise<Question | string> {
     const seen = await new LockScanner(this.#options).lookAtOne(this.#deployment, key);
-    const nothing = nothingToTake(key, seen, now);
-    if (seen === undefined || nothing !== undefined) return nothing ?? "";
+    const reason = whyNotReleasable(key, seen, now);
+    if (seen === undefined || reason !== undefined) return reason ?? "";
     const time = performance.now();
     for (const [id, { until }] of this.#pending) if (until < time) this.#pending.delete(id);
     const confirmation = randomUUID();
     this.#pending.set(confirmation, { seen, now, until: time + ANSWER_TIMEOUT_MS });
-    return { question: takeQuestion(now), confirmation, lock: seen.row };
+    return { question: releaseQuestion(now), confirmation, lock: seen.row };
   }
 
   /** Acts on the answer, and returns what happened. */
@@ -43,13 +49,13 @@ export class Releases {
     this.#pending.delete(confirmation);
     if (pending === undefined || pending.until < performance.now())
       return "Nothing was changed, because the confirmation is unknown or older than a minute.";
-    const done = this.#lastRelease.then(() => this.#take(pending));
+    const done = this.#lastRelease.then(() => this.#release(pending));
     this.#lastRelease = done.catch(() => {});
     return await done;
   }
 
-  async #take({ seen, now }: PendingRelease): Promise<string> {
-    const isTaken = await take(this.#deployment, this.#options.prefix, seen, now);
-    return isTaken ? takenText(seen.row, now) : CHANGED_MEANWHILE;
+  async #release({ seen, now }: PendingRelease): Promise<string> {
+    const isReleased = await releaseByForce(this.#deployment, this.#options.prefix, seen, now);
+    return isReleased ? releasedText(seen.row, now) : CHANGED_MEANWHILE;
   }
 }

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { print, safe } from "../../terminal/printer";
-import { openHome } from "../deployment";
+import { openDeployment } from "../deployment";
 import type { Snapshot } from "../snapshot";
-import { snapshots } from "../looks";
+import { snapshots } from "../repeated-snapshots";
 import { LockScanner, type ScanOptions } from "../lock-scanner";
 import { History } from "./history";
 import { Releases } from "./releases";
@@ -20,7 +20,7 @@ const MOST_HEAT_ROWS = 25;
  * @throws {UsageError} if the servers cannot be read, or the port is in use
  */
 export async function ui(urls: readonly string[], options: ScanOptions, port: number): Promise<number> {
-  const deployment = await openHome(urls);
+  const deployment = await openDeployment(urls);
   const history = new History();
   const since = Date.now();
   let at = since;

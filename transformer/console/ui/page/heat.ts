@@ -1,7 +1,7 @@
 import type { HeatRow } from "../state";
 import { drawing, element, show } from "./dom";
 import { lockLink } from "./locks";
-import { clockText, countText } from "./words";
+import { clockText, countText } from "./text";
 
 const MINUTE_MS = 60_000;
 const CELL = 10;

@@ -1,8 +1,8 @@
 import { onOneLine } from "../../../terminal/escape";
 import type { HolderRow, LockRow, Announcement } from "../../snapshot";
-import { few, longest } from "../../words";
+import { few, longest } from "../../summaries";
 import { element, show } from "./dom";
-import { holderText, processText, timeText } from "./words";
+import { holderText, processText, timeText } from "./text";
 
 /** Shows the locks, the most contended first. */
 export function showLocks(body: Element, locks: readonly LockRow[]): void {

@@ -7,7 +7,7 @@ import { leftText, showLocks, withSite } from "./locks";
 import { offerRelease } from "./release";
 import { askState, takeToken } from "./requests";
 import { showTimeLine, showWaits } from "./time-line";
-import { clockText, countText, holderText, timeText } from "./words";
+import { clockText, countText, holderText, timeText } from "./text";
 
 const ASKED_EVERY_MS = 500;
 

@@ -2,7 +2,7 @@ import { onOneLine } from "../../../terminal/escape";
 import { byId, element } from "./dom";
 import { leftText, withSite } from "./locks";
 import { askRelease, confirmRelease } from "./requests";
-import { holderText } from "./words";
+import { holderText } from "./text";
 
 /**
  * Sets up the buttons that release a lock by force. The user first chooses whether to revoke or to free it. Then a dialog shows the

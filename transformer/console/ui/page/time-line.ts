@@ -1,7 +1,7 @@
 import { onOneLine } from "../../../terminal/escape";
 import type { Segment } from "../state";
 import { drawing, element, show } from "./dom";
-import { clockText, timeText, whoText } from "./words";
+import { clockText, timeText, whoText } from "./text";
 
 const WIDTH = 1_000;
 const ROW = 18;

@@ -1,16 +1,16 @@
 import { UsageError } from "../terminal/usage-error";
 import { printError, safe } from "../terminal/printer";
 import { errorMessage } from "./errors";
-import { MOST_BYTES } from "./found";
+import { MOST_BYTES } from "./stored-lock";
 import type { Deployment } from "./deployment";
 import type { LockRow } from "./snapshot";
-import { holderText } from "./rows";
+import { holderText } from "./lock-table";
 import { LockScanner, type SeenLock } from "./lock-scanner";
 
 type Runtime = typeof import("../../runtime/index");
 
 /** Returns the question to ask before a lock is released by force. */
-export function takeQuestion(now: boolean): string {
+export function releaseQuestion(now: boolean): string {
   return now
     ? "Free it now? Its body may still run, and a second one could start at the same time."
     : "Revoke it? Lockweave notifies its holder. Its key becomes free when its body ends, or when its lease expires.";
@@ -21,7 +21,7 @@ export function takeQuestion(now: boolean): string {
  *
  * @param now whether to free the key immediately, although a body may still run under it
  */
-export function nothingToTake(key: string, seen: SeenLock | undefined, now: boolean): string | undefined {
+export function whyNotReleasable(key: string, seen: SeenLock | undefined, now: boolean): string | undefined {
   if (seen === undefined || seen.values?.length === 0) return `${key} is free: there is nothing to release.`;
   if (seen.values === undefined)
     return `${key} contains data that is not text, or more than ${MOST_BYTES} bytes. Lockweave did not write that. Fix: delete the key with redis-cli.`;
@@ -37,7 +37,7 @@ export function nothingToTake(key: string, seen: SeenLock | undefined, now: bool
 /** The result if the key no longer contained the value that was shown. */
 export const CHANGED_MEANWHILE = "The lock has changed in the meantime, so nothing was changed.";
 
-export function takenText({ holders, state }: LockRow, now: boolean): string {
+export function releasedText({ holders, state }: LockRow, now: boolean): string {
   const what =
     holders.length > 0
       ? `it was held by ${holders.map(holderText).join(", ")}`
@@ -54,7 +54,7 @@ export function takenText({ holders, state }: LockRow, now: boolean): string {
  * @returns whether the lock was released or revoked
  * @throws {UsageError} if too few servers answer. The lock may or may not be released then.
  */
-export async function take(
+export async function releaseByForce(
   deployment: Deployment,
   prefix: string,
   { row: { key, holders }, values = [] }: SeenLock,
@@ -70,8 +70,8 @@ export async function take(
   const { redis, close } = deployment.prefixed(prefix);
   try {
     configure({ redis, woven: false, logger: { warn: (line) => printError(safe`${line}`) } });
-    const taken = await forceRelease(key, { now, from: values });
-    return holders.length > 0 ? taken.length > 0 : !(await isUnchanged());
+    const released = await forceRelease(key, { now, from: values });
+    return holders.length > 0 ? released.length > 0 : !(await isUnchanged());
   } catch (error) {
     throw error instanceof LockError ? new UsageError(errorMessage(error)) : error;
   } finally {

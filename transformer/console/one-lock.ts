@@ -1,8 +1,14 @@
 import { confirms, NOT_AGREED, print, printJson, safe } from "../terminal/printer";
-import { openHome, type Deployment } from "./deployment";
-import { lockTable } from "./rows";
+import { openDeployment, type Deployment } from "./deployment";
+import { lockTable } from "./lock-table";
 import { LockScanner, type SeenLock, type ScanOptions } from "./lock-scanner";
-import { CHANGED_MEANWHILE, nothingToTake, take, takenText, takeQuestion } from "./take";
+import {
+  CHANGED_MEANWHILE,
+  whyNotReleasable,
+  releaseByForce,
+  releasedText,
+  releaseQuestion,
+} from "./force-release";
 
 /** Shows one lock. */
 export async function inspectLock(
@@ -11,7 +17,7 @@ export async function inspectLock(
   options: ScanOptions,
   json: boolean,
 ): Promise<number> {
-  const deployment = await openHome(urls);
+  const deployment = await openDeployment(urls);
   try {
     const lock = (await readLock(deployment, key, options))?.row;
     if (json) printJson(lock ?? { key, state: "free", holders: [], waiting: 0 }, 2);
@@ -30,22 +36,22 @@ export async function releaseLock(
   options: ScanOptions,
   how: { readonly now: boolean; readonly isAgreed: boolean },
 ): Promise<number> {
-  const deployment = await openHome(urls);
+  const deployment = await openDeployment(urls);
   try {
     const seen = await readLock(deployment, key, options);
-    const nothing = nothingToTake(key, seen, how.now);
-    if (seen === undefined || nothing !== undefined) {
-      print(safe`${nothing ?? ""}`);
+    const reason = whyNotReleasable(key, seen, how.now);
+    if (seen === undefined || reason !== undefined) {
+      print(safe`${reason ?? ""}`);
       return seen === undefined || seen.row.state === "free" ? 0 : 1;
     }
     print(...lockTable([seen.row], 1));
-    if (!how.isAgreed && !(await confirms(safe`${takeQuestion(how.now)}`))) {
+    if (!how.isAgreed && !(await confirms(safe`${releaseQuestion(how.now)}`))) {
       print(safe`Nothing was changed. To confirm without a question, use \`--yes\`.`);
       return NOT_AGREED;
     }
-    const isTaken = await take(deployment, options.prefix, seen, how.now);
-    print(safe`${isTaken ? takenText(seen.row, how.now) : CHANGED_MEANWHILE}`);
-    return isTaken ? 0 : 1;
+    const isReleased = await releaseByForce(deployment, options.prefix, seen, how.now);
+    print(safe`${isReleased ? releasedText(seen.row, how.now) : CHANGED_MEANWHILE}`);
+    return isReleased ? 0 : 1;
   } finally {
     deployment.close();
   }

@@ -2,7 +2,7 @@ import { safe, type SafeText } from "../terminal/printer";
 import { table } from "../terminal/table";
 import type { HolderRow, LockRow, Snapshot, Process, Announcement } from "./snapshot";
 import { shortened } from "./shortened";
-import { few, longest } from "./words";
+import { few, longest } from "./summaries";
 
 /** Returns the host and the pid that the process announced, such as `worker-3/4711`, or the process number. */
 function processText({ number, host, pid }: Process): string {

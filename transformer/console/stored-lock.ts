@@ -28,7 +28,7 @@ export interface Share {
 }
 
 /** The data that one server stores for a lock. */
-export interface Found {
+export interface StoredLock {
   readonly key: string;
   readonly state: LockRow["state"];
   readonly holders: readonly (Pick<HolderRow, "storeValue" | "leftMs" | "isRevoked"> & {
@@ -47,7 +47,7 @@ export interface Found {
 
 const OTHER_DATA = "(no text)";
 
-export function foundOf(reply: LockReply): Found {
+export function storedLockOf(reply: LockReply): StoredLock {
   const { key, value, bytes, hasOtherData, leftMs, waiting, waiters } = reply;
   const text = hasOtherData ? OTHER_DATA : value;
   const single = text === undefined ? [] : [{ value: text, leftMs }];
