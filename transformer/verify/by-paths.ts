@@ -4,7 +4,7 @@ import type { Parser } from "../parser/parser";
 import { tagsInFile, unlockedInAll } from "./declared";
 import { packageEntry, isTypeScript, javaScriptsOf } from "./package-entry";
 import type { PlacedProblem } from "./project";
-import { importProblem, isLoaded, takenBy, type Taken } from "./taken";
+import { importProblem, isLoaded, importAt, type SourceImport } from "./source-import";
 
 // `paths` leads the compiler to the sources of a library, as in a workspace of Nx, and this build emits and weaves them. But the output
 // still imports the library by its name. So Node looks for a package of that name, and loads the file that the package exports.
@@ -22,7 +22,7 @@ export interface ProjectWithPaths {
 
 /** An import that `paths` leads to a source. */
 interface ImportByPaths {
-  readonly taken: Taken;
+  readonly imported: SourceImport;
   /** The files that the compiler reads for it: the source, and all files that the source imports in turn. */
   readonly sources: readonly string[];
   /** The file that Node loads instead. It may not exist. */
@@ -31,15 +31,15 @@ interface ImportByPaths {
 
 /** Reports tags in sources to which `paths` leads the compiler, if Node loads a package's file under that name, without the locks. */
 export function unlockedByPaths(ts: Parser, project: ProjectWithPaths): PlacedProblem[] {
-  return importsByPaths(ts, project).flatMap(({ taken, sources, loaded }) =>
+  return importsByPaths(ts, project).flatMap(({ imported, sources, loaded }) =>
     sources.flatMap((source) => {
       const tags = tagsInFile(ts, source);
       if (tags.length === 0) return [];
-      if (isTypeScript(loaded)) return importProblem("loadedAsSource", taken, tags, source);
+      if (isTypeScript(loaded)) return importProblem("loadedAsSource", imported, tags, source);
       const unlocked = unlockedInAll(ts, tags, javaScriptsOf(source, loaded));
       return unlocked === undefined
         ? []
-        : importProblem("loadedFromPackage", taken, unlocked.tags, unlocked.javaScript);
+        : importProblem("loadedFromPackage", imported, unlocked.tags, unlocked.javaScript);
     }),
   );
 }
@@ -58,7 +58,7 @@ export function unlockedByLinks(ts: Parser, project: ProjectWithPaths): PlacedPr
         reported.add(name);
         return tags.length === 0
           ? []
-          : importProblem("exportedAsSource", takenBy(specifier, file), tags, name);
+          : importProblem("exportedAsSource", importAt(specifier, file), tags, name);
       });
     }),
   );
@@ -74,7 +74,11 @@ function importsByPaths(ts: Parser, project: ProjectWithPaths): ImportByPaths[] 
       if (source === undefined || found.has(source) || !isLoaded(ts)(specifier)) continue;
       const loaded = packageEntry(specifier.text, dirname(file.fileName));
       if (loaded === undefined || isSameCode(outputOf(source.fileName), loaded)) continue;
-      found.set(source, { taken: takenBy(specifier, file), sources: reachedFrom(source, project), loaded });
+      found.set(source, {
+        imported: importAt(specifier, file),
+        sources: reachedFrom(source, project),
+        loaded,
+      });
     }
   }
   return [...found.values()];

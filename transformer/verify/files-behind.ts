@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { isLoaded } from "./taken";
+import { isLoaded } from "./source-import";
 import { packageEntry, isInstalled } from "./package-entry";
 
 /** Returns the files of the workspace that run when this file is imported. The file itself comes first. */

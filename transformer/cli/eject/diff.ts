@@ -1,7 +1,7 @@
 import type { Compiler } from "../../hosts/ts-patch/compiler";
 import { nearestOrAll } from "../../text/did-you-mean";
 import { shortPath } from "../../verify/outputs";
-import { placeIn } from "../../verify/place";
+import { positionIn } from "../../verify/position";
 import type { Project, WovenSource } from "../../verify/project";
 import { UsageError } from "../../terminal/usage-error";
 import { onItsLines } from "../../terminal/escape";
@@ -69,7 +69,7 @@ function pairsIn(ts: Compiler, source: WovenSource, cwd: string): Pair[] {
   return sites.flatMap(({ name, start, plan }, index): Pair[] => {
     const body = bodies[index];
     if (body === undefined) return [];
-    const { line, column } = placeIn(file, start);
+    const { line, column } = positionIn(file, start);
     return [
       {
         name,

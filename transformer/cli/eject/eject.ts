@@ -1,6 +1,6 @@
 import type { Compiler } from "../../hosts/ts-patch/compiler";
 import { shortPath } from "../../verify/outputs";
-import { placeIn } from "../../verify/place";
+import { positionIn } from "../../verify/position";
 import type { PlacedProblem, Project, WovenSource } from "../../verify/project";
 import { UsageError } from "../../terminal/usage-error";
 import { lockweaveCommand } from "../package-manager";
@@ -89,6 +89,6 @@ function keyOf({ file, problem: { code, message } }: PlacedProblem): string {
 
 function errorText({ file, problem: { code, message, start } }: PlacedProblem, cwd: string): SafeText {
   if (file === undefined) return safe`${code}: ${block(message)}`;
-  const { line, column } = placeIn(file, start);
+  const { line, column } = positionIn(file, start);
   return safe`${shortPath(file.fileName, cwd)}:${line}:${column}: ${code}: ${block(message)}`;
 }

@@ -6,7 +6,7 @@ import type { Problem } from "../../text/problems";
 import { filesBehind, sourceFileOf, specifiersIn } from "../../verify/files-behind";
 import { packageEntry, isTypeScript } from "../../verify/package-entry";
 import type { PlacedProblem } from "../../verify/project";
-import { importProblem, takenBy } from "../../verify/taken";
+import { importProblem, importAt } from "../../verify/source-import";
 import { unlockedIn } from "../../verify/unlocked-file";
 import { findingIn, type Finding } from "../one-file/weaver";
 import { isInstalled, SOURCE_FILES } from "./source-files";
@@ -95,12 +95,12 @@ function reportedAt(
 ): Reported | undefined {
   const source = sourceFileOf(ts, importer);
   const literal = specifiersIn(ts, source).find(({ text }) => text === specifier);
-  const taken =
+  const imported =
     literal === undefined
       ? { file: source, specifier, at: { start: 0, end: 0 } } // Another plugin wrote this import.
-      : takenBy(literal, source);
+      : importAt(literal, source);
   const kind = isTypeScript(file) ? "externalAsSource" : "unlockedDependency";
-  const [found]: PlacedProblem[] = importProblem(kind, taken, tags, file);
+  const [found]: PlacedProblem[] = importProblem(kind, imported, tags, file);
   return found && { path: importer, text: source.text, problem: found.problem };
 }
 

@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import { lineStarts } from "../../text/line-starts";
-import { typeCure } from "../../text/type-cure";
+import { typeAdvice } from "../../text/type-advice";
 import type { Problem } from "../../text/problems";
 import { isOfTag } from "../../weave/weave";
 import type { CompilerDiagnostic } from "./diagnostics";
@@ -54,8 +54,8 @@ export function toDisk(one: CompilerDiagnostic, project: NativeProject): Compile
   if (found === undefined) return one;
   const { line, column } = found.woven.positions.columnToDisk(one.line - 1, one.column - 1);
   const mapped = { ...one, line: line + 1, column: column + 1 };
-  const cure = placeInTag(mapped, project) === undefined ? undefined : typeCure(one.code, one.message);
-  return cure === undefined ? mapped : { ...mapped, message: `${one.message}\n  ${cure}` };
+  const advice = placeInTag(mapped, project) === undefined ? undefined : typeAdvice(one.code, one.message);
+  return advice === undefined ? mapped : { ...mapped, message: `${one.message}\n  ${advice}` };
 }
 
 /** Returns the offset of the diagnostic if it is in a tag. The compiler reports nothing there without the weave. */

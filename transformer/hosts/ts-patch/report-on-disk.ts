@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { typeCure } from "../../text/type-cure";
+import { typeAdvice } from "../../text/type-advice";
 import type { Problem } from "../../text/problems";
 import type { Span } from "../../text/span";
 import type { PlacedProblem } from "../../verify/project";
@@ -116,7 +116,7 @@ function withAdvice(
   { woven, onDisk }: WovenFile,
 ): Partial<Pick<TS.Diagnostic, "messageText">> {
   const chain = typeof messageText === "string" ? { category, code, messageText } : messageText;
-  const advice = typeCure(`TS${code}`, chain.messageText);
+  const advice = typeAdvice(`TS${code}`, chain.messageText);
   if (advice === undefined || !isOfTag(woven.sites, onDisk.text, start)) return {};
   const { next = [] } = chain as Partial<TS.DiagnosticMessageChain>;
   return { messageText: { ...chain, next: [...next, { category, code, messageText: advice }] } };

@@ -7,14 +7,14 @@ import { problem } from "../text/problems";
 import type { PlacedProblem } from "./project";
 
 /** An import in a source file of the project itself. */
-export interface Taken {
+export interface SourceImport {
   readonly file: TS.SourceFile | undefined;
   readonly specifier: string;
   readonly at: { readonly start: number; readonly end: number };
 }
 
 /** Returns the import of a specifier. Problems of the import are reported at the specifier. */
-export function takenBy(specifier: TS.StringLiteralLike, file: TS.SourceFile): Taken {
+export function importAt(specifier: TS.StringLiteralLike, file: TS.SourceFile): SourceImport {
   const at = { start: specifier.getStart(file), end: specifier.end };
   return { file, specifier: specifier.text, at };
 }
@@ -31,7 +31,7 @@ export function isLoaded(ts: Parser): (specifier: TS.Node) => boolean {
 /** Returns an error at the import, unless a comment there allows it with a reason. */
 export function importProblem(
   kind: Parameters<typeof problem>[0],
-  { file, at }: Taken,
+  { file, at }: SourceImport,
   tags: readonly DeclaredTag[],
   where: string,
 ): PlacedProblem[] {

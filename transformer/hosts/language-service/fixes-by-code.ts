@@ -66,7 +66,7 @@ const FIXES: Readonly<Record<string, (found: Found) => readonly Fix[]>> = {
 export const FIXABLE_CODES = Object.keys(FIXES);
 
 /** Returns the fixes for a problem of this code. That includes the compiler's own errors in a tag, if their message suggests a name. */
-export function curesOf(code: string, found: Found): readonly Fix[] {
+export function fixesFor(code: string, found: Found): readonly Fix[] {
   return (FIXES[code] ?? suggested)(found);
 }
 

@@ -8,7 +8,7 @@ import { isTestFile } from "./test-files";
  * @param isBundled whether `--output` names the output
  * @param init the command line of \`lockweave init\`
  */
-export function cures(
+export function fixesFor(
   projects: readonly Project[],
   unproved: readonly Unproved[],
   isBundled: boolean,

@@ -1,5 +1,5 @@
 /** Returns a fix for a type error in a tag, because the compiler only reports the types. Returns `undefined` for any other error. */
-export function typeCure(code: string, message: string): string | undefined {
+export function typeAdvice(code: string, message: string): string | undefined {
   if (code === "TS2322") return cureOfSkip(message);
   if (code !== "TS2345" || !message.includes("parameter of type 'KeyValue")) return undefined;
   return /^Argument of type '[^']*\[\]'/.test(message) ? `${OF_A_LIST} ${OF_A_KEY}` : OF_A_KEY;

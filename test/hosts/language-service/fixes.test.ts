@@ -1,6 +1,6 @@
 import test from "ava";
 import ts from "typescript";
-import { curesOf } from "../../../transformer/hosts/language-service/cures";
+import { fixesFor } from "../../../transformer/hosts/language-service/fixes-by-code";
 import { Editor } from "./in-process";
 
 test("the fix for a script with a tag adds an export on its own line", (t) => {
@@ -8,7 +8,7 @@ test("the fix for a script with a tag adds an export on its own line", (t) => {
   for (const text of [script, `${script}\n`]) {
     const file = ts.createSourceFile("script.ts", text, ts.ScriptTarget.Latest);
     const found = { ts, file, start: 4, length: 10, words: "@redisLock", message: "" };
-    const [change, ...others] = curesOf("LW1309", found).flatMap(({ changes }) => changes);
+    const [change, ...others] = fixesFor("LW1309", found).flatMap(({ changes }) => changes);
     t.deepEqual([change?.span, others], [{ start: text.length, length: 0 }, []]);
     t.is(text + change?.newText, `${script}\nexport {};\n`);
   }
@@ -19,7 +19,7 @@ test("the fix for a tag without a flag adds the name of its function", (t) => {
   const file = ts.createSourceFile("pay.ts", text, ts.ScriptTarget.Latest);
   const start = text.indexOf("@");
   const found = { ts, file, start, length: "@redisLock".length, words: "@redisLock", message: "" };
-  t.deepEqual(curesOf("LW1101", found), [
+  t.deepEqual(fixesFor("LW1101", found), [
     {
       description: "Add `businessFlag=pay`",
       changes: [{ span: { start: start + "@redisLock".length, length: 0 }, newText: " businessFlag=pay" }],
@@ -30,7 +30,7 @@ test("the fix for a tag without a flag adds the name of its function", (t) => {
 const BODY = "(a: string): Promise<string> { return a; }\nexport { pay };\n";
 const ASYNC = `async function pay${BODY}`;
 
-for (const [what, text, ...cures] of [
+for (const [what, text, ...fixes] of [
   [
     "a missing flag if the function's name cannot be one",
     "/** @redisLock */\nexport async function 付款() {}\n",
@@ -208,12 +208,12 @@ for (const [what, text, ...cures] of [
     ["Add `export {}`", "/** @redisLock businessFlag=pay */\nasync function pay() {}\nexport {};\n"],
   ],
 ] as const) {
-  test(`offers ${cures.length === 0 ? "no fix" : "the right fix"} for ${what}`, (t) => {
+  test(`offers ${fixes.length === 0 ? "no fix" : "the right fix"} for ${what}`, (t) => {
     const editor = new Editor(
       { "pay.ts": text },
       { options: { moduleDetection: ts.ModuleDetectionKind.Legacy } },
     );
-    t.deepEqual(editor.fixes() as unknown, cures);
+    t.deepEqual(editor.fixes() as unknown, fixes);
   });
 }
 
@@ -283,9 +283,9 @@ for (const [code, words, meant] of [
 ] as const) {
   test(`offers to correct a misspelled value: ${words}`, (t) => {
     const file = ts.createSourceFile("pay.ts", words, ts.ScriptTarget.Latest);
-    const cures = curesOf(code, { ts, file, start: 0, length: words.length, words, message: "" });
+    const fixes = fixesFor(code, { ts, file, start: 0, length: words.length, words, message: "" });
     t.deepEqual(
-      cures.map(({ description }) => description),
+      fixes.map(({ description }) => description),
       [`Change to \`${meant}\``],
     );
   });
@@ -301,9 +301,9 @@ for (const [words, ...meant] of [
 ] as const) {
   test(`offers to correct the unit of a duration, and guesses nothing else: ${words}`, (t) => {
     const file = ts.createSourceFile("pay.ts", words, ts.ScriptTarget.Latest);
-    const cures = curesOf("LW1104", { ts, file, start: 0, length: words.length, words, message: "" });
+    const fixes = fixesFor("LW1104", { ts, file, start: 0, length: words.length, words, message: "" });
     t.deepEqual(
-      cures.map(({ description }) => description),
+      fixes.map(({ description }) => description),
       meant.map((text) => `Change to \`${text}\``),
     );
   });
