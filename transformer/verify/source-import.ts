@@ -1,7 +1,6 @@
 import { basename } from "node:path";
 import type * as TS from "typescript";
 import { notAllowed } from "../analyze/allowed";
-import type { Parser } from "../parser/parser";
 import type { DeclaredTag } from "../read/declared-tags";
 import { problem } from "../text/problems";
 import type { PlacedProblem } from "./project";
@@ -17,15 +16,6 @@ export interface SourceImport {
 export function importAt(specifier: TS.StringLiteralLike, file: TS.SourceFile): SourceImport {
   const at = { start: specifier.getStart(file), end: specifier.end };
   return { file, specifier: specifier.text, at };
-}
-
-/** Returns a test for whether an import is still there when the program runs. */
-export function isLoaded(ts: Parser): (specifier: TS.Node) => boolean {
-  return ({ parent }) => {
-    if (ts.isImportDeclaration(parent)) return parent.importClause?.isTypeOnly !== true;
-    if (ts.isExportDeclaration(parent)) return !parent.isTypeOnly;
-    return parent.kind !== ts.SyntaxKind.LiteralType; // `import("shop").Order`
-  };
 }
 
 /** Returns an error at the import, unless a comment there allows it with a reason. */

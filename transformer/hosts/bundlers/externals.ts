@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, isAbsolute, join } from "node:path";
 import { parser, type Parser } from "../../parser/parser";
 import { groupedBy } from "../../text/grouped-by";
 import type { Problem } from "../../text/problems";
-import { filesBehind, sourceFileOf, specifiersIn } from "../../verify/files-behind";
-import { packageEntry, isTypeScript } from "../../verify/package-entry";
+import { filesBehind, packageResolver } from "../../resolve/loaded-file";
+import { isTypeScript } from "../../resolve/package-entry";
+import { sourceFileOf, specifiersIn } from "../../resolve/specifiers";
 import type { PlacedProblem } from "../../verify/project";
 import { importProblem, importAt } from "../../verify/source-import";
 import { unlockedIn } from "../../verify/unlocked-file";
@@ -32,8 +32,8 @@ export interface FindingsInFile {
  */
 export function unlockedExternals(imports: readonly ExternalImport[]): FindingsInFile[] {
   const own = imports.filter(({ importer }) => SOURCE_FILES.test(importer) && !isInstalled(importer));
-  const resolve = resolver();
-  const byFile = groupedBy(own, ({ specifier, importer }) => resolve(specifier, dirname(importer)));
+  const resolve = packageResolver();
+  const byFile = groupedBy(own, ({ specifier, importer }) => resolve(specifier, importer));
   return [...byFile].flatMap(([loaded, from]) => {
     const ts = parser();
     const unlocked = loaded === undefined ? [] : unlockedBehind(ts, loaded);
@@ -44,28 +44,6 @@ export function unlockedExternals(imports: readonly ExternalImport[]): FindingsI
     const first = reported.flatMap((each) => (each.includes(undefined) ? [] : each.slice(0, 1)));
     return first.flatMap((each) => (each === undefined ? [] : [findingsOf(each)]));
   });
-}
-
-/** Returns a function that finds what Node loads. It looks each package up once for all importers below the same `node_modules`. */
-function resolver(): (specifier: string, from: string) => string | undefined {
-  const homes = new Map<string, string>();
-  const homeOf = (dir: string): string => {
-    const known = homes.get(dir);
-    if (known !== undefined) return known;
-    const parent = dirname(dir);
-    const home = parent === dir || existsSync(join(dir, "node_modules")) ? dir : homeOf(parent);
-    homes.set(dir, home);
-    return home;
-  };
-  const isPnp = process.versions["pnp"] !== undefined; // Yarn Plug'n'Play has no `node_modules`.
-  const loaded = new Map<string, string | undefined>();
-  return (specifier, dir) => {
-    if (isAbsolute(specifier)) return specifier;
-    const from = isPnp ? dir : homeOf(dir);
-    const key = `${from}\0${specifier}`;
-    if (!loaded.has(key)) loaded.set(key, packageEntry(specifier, from));
-    return loaded.get(key);
-  };
 }
 
 interface UnlockedFile {

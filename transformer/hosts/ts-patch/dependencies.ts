@@ -1,7 +1,7 @@
-import { basename, dirname } from "node:path";
+import { basename } from "node:path";
 import type * as TS from "typescript";
 import { problem } from "../../text/problems";
-import { unlockedByPaths } from "../../verify/by-paths";
+import { unlockedByPaths } from "../../verify/unlocked-imports";
 import {
   tagsInFile,
   unlockedByDeclarations,
@@ -9,10 +9,12 @@ import {
   unlockedOf,
   type Unlocked,
 } from "../../verify/declared";
-import { packageEntry, isInstalled, isTypeScript, javaScriptsOf } from "../../verify/package-entry";
+import { loadedFromPackage } from "../../resolve/loaded-file";
+import { isInstalled, isTypeScript, javaScriptsOf } from "../../resolve/package-entry";
+import { isLoaded } from "../../resolve/specifiers";
 import type { PlacedProblem } from "../../verify/project";
-import { importProblem, isLoaded, namesOf, importAt, type SourceImport } from "../../verify/source-import";
-import { withPaths } from "./by-paths";
+import { importProblem, namesOf, importAt, type SourceImport } from "../../verify/source-import";
+import { compiledFiles } from "./compiled-files";
 import { importOf, ownSources, resolvedFile, type ProgramInternals } from "./imports";
 import { internals } from "./woven-files";
 
@@ -103,7 +105,7 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
     const tags = tagsInFile(ts, source);
     const imported = tags.length === 0 ? undefined : importOf(program, file, isLoaded(ts));
     if (imported?.file === undefined) return [];
-    const loaded = packageEntry(imported.specifier, dirname(imported.file.fileName));
+    const loaded = loadedFromPackage(imported.specifier, imported.file.fileName);
     if (loaded === undefined || (!emits && !isInstalled(loaded))) return [];
     if (isTypeScript(loaded)) {
       return importProblem(
@@ -138,7 +140,7 @@ function unlockedScripts(ts: typeof TS, program: TS.Program): PlacedProblem[] {
 
 /** Reports unlocked imports through `paths`. See {@link unlockedByPaths}. */
 function unlockedIfPaths(ts: typeof TS, program: TS.Program): PlacedProblem[] {
-  const project = withPaths(program);
+  const project = compiledFiles(program);
   return project === undefined ? [] : unlockedByPaths(ts, project);
 }
 

@@ -1,12 +1,12 @@
 import { join, relative, resolve } from "node:path";
 import type * as TS from "typescript";
-import type { ProjectWithPaths } from "../../verify/by-paths";
+import type { CompiledFiles } from "../../resolve/compiled-files";
 import { ownSources, resolvedFile, type ImportingFile } from "./imports";
 
 type ProgramWithRoot = TS.Program & { getCommonSourceDirectory(): string };
 
 /** Returns the program with functions that resolve its imports, if it has `paths`. */
-export function withPaths(program: TS.Program): ProjectWithPaths | undefined {
+export function compiledFiles(program: TS.Program): CompiledFiles | undefined {
   const { outDir, paths } = program.getCompilerOptions();
   if (paths === undefined) return undefined;
   const { getCommonSourceDirectory } = program as ProgramWithRoot;

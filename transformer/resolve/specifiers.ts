@@ -1,24 +1,6 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { readFileSync } from "node:fs";
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { isLoaded } from "./source-import";
-import { packageEntry, isInstalled } from "./package-entry";
-
-/** Returns the files of the workspace that run when this file is imported. The file itself comes first. */
-export function filesBehind(ts: Parser, first: string): string[] {
-  const files = new Set(isOwnFile(first) ? [first] : []);
-  for (const file of files) {
-    const source = sourceFileOf(ts, file);
-    for (const { text } of specifiersIn(ts, source)) {
-      const next = text.startsWith(".")
-        ? fileAt(resolve(dirname(file), text))
-        : packageEntry(text, dirname(file));
-      if (next !== undefined && isOwnFile(next)) files.add(next);
-    }
-  }
-  return [...files];
-}
 
 /** Parses the file so that each node knows its parent. */
 export function sourceFileOf(ts: Parser, path: string): TS.SourceFile {
@@ -51,19 +33,11 @@ function specifierOf(ts: Parser, node: TS.Node): TS.Expression | undefined {
   return isImport || (ts.isIdentifier(expression) && expression.text === "require") ? args[0] : undefined;
 }
 
-const SCRIPT = /\.([cm]?)[jt]sx?$/;
-const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", "/index.ts", "/index.js"];
-
-/** Returns the file that a path leads to. It may have the extension of the output, or none. */
-function fileAt(path: string): string | undefined {
-  const asTypeScript = [".$1ts", ".tsx"].map((extension) => path.replace(SCRIPT, extension));
-  return [...EXTENSIONS.map((extension) => path + extension), ...asTypeScript].find(isFile);
-}
-
-function isOwnFile(path: string): boolean {
-  return SCRIPT.test(path) && !isInstalled(path) && isFile(path);
-}
-
-function isFile(path: string): boolean {
-  return existsSync(path) && statSync(path).isFile();
+/** Returns a test for whether an import is still there when the program runs. */
+export function isLoaded(ts: Parser): (specifier: TS.Node) => boolean {
+  return ({ parent }) => {
+    if (ts.isImportDeclaration(parent)) return parent.importClause?.isTypeOnly !== true;
+    if (ts.isExportDeclaration(parent)) return !parent.isTypeOnly;
+    return parent.kind !== ts.SyntaxKind.LiteralType; // `import("shop").Order`
+  };
 }

@@ -1,24 +1,15 @@
-import { dirname } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { tagsInFile, unlockedInAll } from "./declared";
-import { packageEntry, isTypeScript, javaScriptsOf } from "./package-entry";
+import type { CompiledFiles } from "../resolve/compiled-files";
+import { loadedFromPackage } from "../resolve/loaded-file";
+import { isTypeScript, javaScriptsOf } from "../resolve/package-entry";
+import { isLoaded } from "../resolve/specifiers";
 import type { PlacedProblem } from "./project";
-import { importProblem, isLoaded, importAt, type SourceImport } from "./source-import";
+import { importProblem, importAt, type SourceImport } from "./source-import";
 
 // `paths` leads the compiler to the sources of a library, as in a workspace of Nx, and this build emits and weaves them. But the output
 // still imports the library by its name. So Node looks for a package of that name, and loads the file that the package exports.
-
-/** A project with `paths`, as its compiler sees it. */
-export interface ProjectWithPaths {
-  /** The source files that this build itself compiles, by their names. */
-  readonly files: ReadonlyMap<string, TS.SourceFile>;
-  readonly specifiersIn: (file: TS.SourceFile) => readonly TS.StringLiteralLike[];
-  /** Returns the name of the imported file. */
-  readonly resolve: (specifier: TS.StringLiteralLike, file: TS.SourceFile) => string | undefined;
-  /** Returns the path of the JavaScript that this build emits for the source. Its extension does not matter. */
-  readonly outputOf: (fileName: string) => string;
-}
 
 /** An import that `paths` leads to a source. */
 interface ImportByPaths {
@@ -30,7 +21,7 @@ interface ImportByPaths {
 }
 
 /** Reports tags in sources to which `paths` leads the compiler, if Node loads a package's file under that name, without the locks. */
-export function unlockedByPaths(ts: Parser, project: ProjectWithPaths): PlacedProblem[] {
+export function unlockedByPaths(ts: Parser, project: CompiledFiles): PlacedProblem[] {
   return importsByPaths(ts, project).flatMap(({ imported, sources, loaded }) =>
     sources.flatMap((source) => {
       const tags = tagsInFile(ts, source);
@@ -45,13 +36,13 @@ export function unlockedByPaths(ts: Parser, project: ProjectWithPaths): PlacedPr
 }
 
 /** Reports tags in the TypeScript that linked packages export. The compiler reads those files, and emits none of them. */
-export function unlockedByLinks(ts: Parser, project: ProjectWithPaths): PlacedProblem[] {
+export function unlockedByLinks(ts: Parser, project: CompiledFiles): PlacedProblem[] {
   const { files, specifiersIn, resolve } = project;
   const reported = new Set<string>();
   return [...files.values()].flatMap((file) =>
     specifiersIn(file).flatMap((specifier) => {
       if (resolve(specifier, file) !== undefined || !isLoaded(ts)(specifier)) return [];
-      const source = files.get(packageEntry(specifier.text, dirname(file.fileName)) ?? "");
+      const source = files.get(loadedFromPackage(specifier.text, file.fileName) ?? "");
       if (source === undefined || !isTypeScript(source.fileName)) return [];
       return reachedFrom(source, project).flatMap((name) => {
         const tags = reported.has(name) ? [] : tagsInFile(ts, name);
@@ -65,14 +56,14 @@ export function unlockedByLinks(ts: Parser, project: ProjectWithPaths): PlacedPr
 }
 
 /** Returns the first import by `paths` of each source. There is none if Node loads the file that this build emits for the source. */
-function importsByPaths(ts: Parser, project: ProjectWithPaths): ImportByPaths[] {
+function importsByPaths(ts: Parser, project: CompiledFiles): ImportByPaths[] {
   const { files, specifiersIn, resolve, outputOf } = project;
   const found = new Map<TS.SourceFile, ImportByPaths>();
   for (const file of files.values()) {
     for (const specifier of specifiersIn(file)) {
       const source = files.get(resolve(specifier, file) ?? "");
       if (source === undefined || found.has(source) || !isLoaded(ts)(specifier)) continue;
-      const loaded = packageEntry(specifier.text, dirname(file.fileName));
+      const loaded = loadedFromPackage(specifier.text, file.fileName);
       if (loaded === undefined || isSameCode(outputOf(source.fileName), loaded)) continue;
       found.set(source, {
         imported: importAt(specifier, file),
@@ -85,7 +76,7 @@ function importsByPaths(ts: Parser, project: ProjectWithPaths): ImportByPaths[] 
 }
 
 /** Returns the names of the files that this one imports, directly or not. The file itself comes first. */
-function reachedFrom(source: TS.SourceFile, { files, specifiersIn, resolve }: ProjectWithPaths): string[] {
+function reachedFrom(source: TS.SourceFile, { files, specifiersIn, resolve }: CompiledFiles): string[] {
   const reached = new Set([source]);
   for (const file of reached) {
     for (const specifier of specifiersIn(file)) {
