@@ -1,7 +1,7 @@
 import { buildNative } from "../hosts/native/build";
 import { nativeCompiler, type NativeCompiler } from "../hosts/native/compiler";
 import { projectsInOrder } from "../hosts/native/config";
-import { printed } from "../hosts/native/diagnostics";
+import { printed } from "../hosts/native/compiler-output";
 import { NoProjectError } from "../hosts/native/project";
 import { parser } from "../parser/parser";
 import { UsageError } from "../terminal/usage-error";

@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { numberOf } from "../ts-patch/report-on-disk";
+import { numberOf } from "../diagnostics";
 import { FIXABLE_CODES, fixesFor } from "./fixes-by-code";
 import type { OpenProject } from "./project";
 import { tagsIn } from "./tag-at";

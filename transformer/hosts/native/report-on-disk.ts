@@ -1,20 +1,18 @@
 import type * as TS from "typescript";
 import { lineStarts } from "../../text/line-starts";
-import { typeAdvice } from "../../text/type-advice";
 import type { Problem } from "../../text/problems";
 import { isOfTag } from "../../weave/weave";
-import type { CompilerDiagnostic } from "./diagnostics";
+import { adviceInTag, asCompilerProblem, foundOnlyByUs } from "../diagnostics";
+import type { CompilerDiagnostic } from "./compiler-output";
 import type { NativeProject } from "./project";
 
 /** Returns our problems in the project's tags as diagnostics of the compiler. */
 export function problemsIn({ woven }: NativeProject, kind: "errors" | "warnings"): CompilerDiagnostic[] {
   return [...woven].flatMap(([file, { text, woven: of }]) => {
     const starts = lineStarts(text);
-    return (kind === "errors" ? of.diagnostics : of.warnings)
-      .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
-      .map((found) =>
-        diagnosticFor(found, placeOf(file, found, starts), kind === "errors" ? "error" : "warning"),
-      );
+    return foundOnlyByUs(kind === "errors" ? of.diagnostics : of.warnings).map((found) =>
+      diagnosticFor(found, positionOf(file, found, starts), kind === "errors" ? "error" : "warning"),
+    );
   });
 }
 
@@ -22,10 +20,10 @@ export function problemsIn({ woven }: NativeProject, kind: "errors" | "warnings"
 export function diagnosticAt(file: TS.SourceFile | undefined, found: Problem): CompilerDiagnostic {
   return file === undefined
     ? diagnosticFor(found)
-    : diagnosticFor(found, placeOf(file.fileName, found, lineStarts(file.text)));
+    : diagnosticFor(found, positionOf(file.fileName, found, lineStarts(file.text)));
 }
 
-function placeOf(
+function positionOf(
   file: string,
   { start }: Problem,
   starts: readonly number[],
@@ -36,17 +34,12 @@ function placeOf(
 
 /** Converts a problem to a diagnostic of the compiler. Without a place, it is about the project as a whole. */
 export function diagnosticFor(
-  { code, message }: Problem,
+  found: Problem,
   place: Pick<CompilerDiagnostic, "file" | "line" | "column"> = { file: undefined, line: 0, column: 0 },
   category = "error",
 ): CompilerDiagnostic {
-  // Under `tspc`, the codes are the same. The compiler accepts only codes of its own form.
-  const ours = `TS${900_000 + Number(code.slice("LW".length))}`;
-  return { ...place, category, code: ours, message: `${code}: ${message}` };
+  return { ...place, category, ...asCompilerProblem(found) };
 }
-
-/** The compiler reports these itself: a file that does not parse, and a parameter that is declared twice. One error is enough. */
-const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
 
 /** Maps a diagnostic of a woven text to the text on disk. */
 export function toDisk(one: CompilerDiagnostic, project: NativeProject): CompilerDiagnostic {
@@ -54,18 +47,19 @@ export function toDisk(one: CompilerDiagnostic, project: NativeProject): Compile
   if (found === undefined) return one;
   const { line, column } = found.woven.positions.columnToDisk(one.line - 1, one.column - 1);
   const mapped = { ...one, line: line + 1, column: column + 1 };
-  const advice = placeInTag(mapped, project) === undefined ? undefined : typeAdvice(one.code, one.message);
+  const offset = offsetOf(mapped, found.text);
+  const advice = adviceInTag(found.woven, found.text, { code: one.code, message: one.message, offset });
   return advice === undefined ? mapped : { ...mapped, message: `${one.message}\n  ${advice}` };
 }
 
 /** Returns the offset of the diagnostic if it is in a tag. The compiler reports nothing there without the weave. */
-export function placeInTag(
-  { file, line, column }: CompilerDiagnostic,
-  { woven }: NativeProject,
-): number | undefined {
-  const found = file === undefined ? undefined : woven.get(file);
+export function offsetInTag(one: CompilerDiagnostic, { woven }: NativeProject): number | undefined {
+  const found = one.file === undefined ? undefined : woven.get(one.file);
   if (found === undefined) return undefined;
-  const { text } = found;
-  const offset = (lineStarts(text)[line - 1] ?? 0) + column - 1;
-  return isOfTag(found.woven.sites, text, offset) ? offset : undefined;
+  const offset = offsetOf(one, found.text);
+  return isOfTag(found.woven.sites, found.text, offset) ? offset : undefined;
+}
+
+function offsetOf({ line, column }: CompilerDiagnostic, text: string): number {
+  return (lineStarts(text)[line - 1] ?? 0) + column - 1;
 }
