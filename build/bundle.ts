@@ -17,7 +17,7 @@ const COMPILE_SIDE = join(DIST, "transformer");
 const RUNTIME = join(DIST, "runtime");
 const PARSER = join(COMPILE_SIDE, "parser/typescript.js");
 /** The sources of the page that `lockweave ui` serves. */
-const PAGE = join(REPOSITORY, "transformer/cli/live/ui/page");
+const PAGE = join(REPOSITORY, "transformer/console/ui/page");
 /** The suite for stores. It is among the tests, but part of the package. */
 const STORE_CONTRACT = join(DIST, "test/store-contract");
 /** The generated module that has all exports of the runtime. No such file exists on disk. */

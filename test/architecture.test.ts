@@ -11,12 +11,15 @@ const PARTS: Readonly<Record<string, Folders>> = {
   transformer: {
     text: [],
     parser: [],
+    terminal: [],
+    resolve: ["parser"],
     read: ["text", "parser"],
     weave: ["text", "parser", "read"],
     analyze: ["text", "read"],
-    verify: ["text", "parser", "read", "weave", "analyze"],
-    hosts: ["text", "parser", "read", "weave", "analyze", "verify"],
-    cli: ["text", "parser", "read", "weave", "analyze", "verify", "hosts"],
+    verify: ["text", "parser", "terminal", "resolve", "read", "weave", "analyze"],
+    hosts: ["text", "parser", "resolve", "read", "weave", "analyze", "verify"],
+    console: ["terminal"],
+    cli: ["text", "parser", "terminal", "resolve", "read", "weave", "analyze", "verify", "hosts", "console"],
   },
   runtime: {
     base: [],

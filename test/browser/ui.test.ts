@@ -9,7 +9,7 @@ import { processName } from "../../runtime/stores/redis/keys";
 import { PACKAGE } from "../hosts/project";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
-import { Programs } from "../cli/programs";
+import { Programs } from "../console/programs";
 import { isMatrix } from "../support/suites";
 
 // The page of `ui` in a real browser, and all commands with a thousand locks of a hundred processes. `SCREENSHOTS=1`
@@ -246,9 +246,9 @@ inBrowser("every command shows a thousand locks of a hundred processes", async (
   const tail = programs.start(["tail", "--json"]);
   let lines = "";
   tail.stdout.setEncoding("utf8").on("data", (text: string) => void (lines += text));
-  const taken = (): Set<string | undefined> =>
-    new Set([...lines.matchAll(/"key":"([^"]+)","what":"taken"/g)].map(([, key]) => key));
-  await until(() => taken().size === 10 * PROCESSES + 1);
+  const acquired = (): Set<string | undefined> =>
+    new Set([...lines.matchAll(/"key":"([^"]+)","what":"acquired"/g)].map(([, key]) => key));
+  await until(() => acquired().size === 10 * PROCESSES + 1);
   const inspected = await programs.lockweave(["inspect", "LOCK_shared"]);
   t.regex(inspected.stdout, /^9[89] .*LOCK_shared/m);
   const { page, errors } = await open(await addressOf());

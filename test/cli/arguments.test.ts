@@ -1,6 +1,6 @@
 import test from "ava";
 import { HELP, parseCommand } from "../../transformer/cli/arguments";
-import { UsageError } from "../../transformer/verify/usage-error";
+import { UsageError } from "../../transformer/terminal/usage-error";
 import { makeProject } from "../hosts/project";
 import { lockweave } from "./command";
 

@@ -592,12 +592,12 @@ export async function send(): Promise<string> { return ""; }
     const { code, said } = await check(project, "--output", "bundle.js");
     t.is(code, 1);
     const ofTypes = said.split("\n").filter((line) => /: TS\d+: |^ {2}/.test(line));
-    const [first, second = "", cure = "", third, curedType = ""] = ofTypes;
+    const [first, second = "", advice = "", third, fixedType = ""] = ofTypes;
     t.is(first, "src/a.ts:1:49: TS2339: Property 'size' does not exist on type 'string'.");
     t.regex(second, /^src\/a\.ts:3:42: TS2345: .* parameter of type 'KeyValue'\.$/);
-    t.regex(cure, /^ {2}A key is a string, .*`keyName=order\.id`/);
+    t.regex(advice, /^ {2}A key is a string, .*`keyName=order\.id`/);
     t.is(third, "src/a.ts:5:34: TS2322: Type 'undefined' is not assignable to type 'string'.");
-    t.regex(curedType, /^ {2}If the lock is busy, .* return type `Promise<string \| undefined>`/);
+    t.regex(fixedType, /^ {2}If the lock is busy, .* return type `Promise<string \| undefined>`/);
   });
 }
 
@@ -636,12 +636,12 @@ outsideMatrixSerially(
       readonly code: string;
       readonly reason: string;
     };
-    const { tags, problems, warnings, unproved, cures } = JSON.parse(json.stdout) as {
+    const { tags, problems, warnings, unproved, fixes } = JSON.parse(json.stdout) as {
       tags: number;
       problems: Row[];
       warnings: Row[];
       unproved: Row[];
-      cures: string[];
+      fixes: string[];
     };
     t.deepEqual([json.code, tags, json.stderr], [1, 4, ""]);
     t.like(problems, [
@@ -650,7 +650,7 @@ outsideMatrixSerially(
     ]);
     t.like(warnings, [{ file: "src/pay.ts", line: 5, code: "LW1111" }]);
     t.like(unproved, [{ file: "src/order.ts", line: 3, reason: "missing" }]);
-    t.true(cures.length > 0);
+    t.true(fixes.length > 0);
 
     const { said } = await check(project);
     t.false(said.includes("\u001B["));

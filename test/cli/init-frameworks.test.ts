@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import test from "ava";
 import { planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
-import { UsageError } from "../../transformer/verify/usage-error";
+import { UsageError } from "../../transformer/terminal/usage-error";
 import { codeUnder } from "../hosts/bundlers/recipes";
 import { makeProject, type Files } from "../hosts/project";
 

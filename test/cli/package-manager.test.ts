@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import test from "ava";
 import { assertRunByYarn, lockweaveCommand, packageManagerFor } from "../../transformer/cli/package-manager";
-import { UsageError } from "../../transformer/verify/usage-error";
+import { UsageError } from "../../transformer/terminal/usage-error";
 import { makeProject, type Files } from "../hosts/project";
 
 /** Creates the directory `packages/shop` in a workspace. Returns its path. */

@@ -1,5 +1,5 @@
 import test from "ava";
-import { palette } from "../../transformer/cli/palette";
+import { palette } from "../../transformer/terminal/palette";
 
 const ESCAPE = "\u001B[";
 

@@ -2,17 +2,21 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "ava";
 import ts from "typescript";
-import { block, bold, joined, padded, safe } from "../../transformer/cli/printer";
+import { block, bold, joined, padded, safe } from "../../transformer/terminal/printer";
 
 // All output of the command line goes through one file.
 
-const CLI = join(__dirname, "../../transformer/cli");
-const PRINTER = "printer.ts";
+const TRANSFORMER = join(__dirname, "../../transformer");
+const PRINTER = join("terminal", "printer.ts");
 
 /** The page of `ui` runs in a browser. */
-const files = readdirSync(CLI, { recursive: true, encoding: "utf8" }).filter(
-  (file) => file.endsWith(".ts") && !/[\\/]page[\\/]/.test(file),
-);
+const files = ["cli", "console", "terminal"]
+  .flatMap((folder) =>
+    readdirSync(join(TRANSFORMER, folder), { recursive: true, encoding: "utf8" }).map((file) =>
+      join(folder, file),
+    ),
+  )
+  .filter((file) => file.endsWith(".ts") && !/[\\/]page[\\/]/.test(file));
 
 /** The places in which a file prints by itself, or starts a process that prints to our terminal. */
 function printsIn(file: string, text: string): string[] {
@@ -43,11 +47,11 @@ test("no file of the command line prints except printer.ts", (t) => {
   t.true(files.length > 40);
   const found = files
     .filter((file) => file !== PRINTER)
-    .flatMap((file) => printsIn(file, readFileSync(join(CLI, file), "utf8")));
+    .flatMap((file) => printsIn(file, readFileSync(join(TRANSFORMER, file), "utf8")));
   // The user has agreed to run the package manager, so it may print.
   t.deepEqual(
     found.map((place) => place.replace(/:\d+:/, ":")),
-    ['init/init.ts: "inherit"'],
+    [`${join("cli", "init", "init.ts")}: "inherit"`],
   );
 });
 

@@ -1,15 +1,15 @@
 import type { Finding, Spot } from "../analyze/finding";
-import { placeIn, type Place } from "../verify/place";
+import { positionIn, type Position } from "../verify/position";
 import type { Project } from "../verify/project";
 import { onceEach, type ProblemRow } from "./tags";
 
 /** A finding of a rule, with the places that prove it. */
 export interface FindingRow extends ProblemRow {
-  readonly proof: readonly Place[];
+  readonly proof: readonly Position[];
 }
 
 /** A call whose target is unknown. */
-interface UnfollowedRow extends Place {
+interface UnfollowedRow extends Position {
   readonly call: string;
   /** `dynamic`: the function is known only at run time. `callback`: the program passes a callback to code outside of it. */
   readonly why: "dynamic" | "callback";
@@ -37,7 +37,7 @@ export function analysisRows(projects: readonly Project[]): AnalysisRows {
     findings.push(...analysis.findings);
     for (const { node, why } of analysis.unfollowed) {
       const file = node.getSourceFile();
-      unfollowed.push({ ...placeIn(file, node.getStart(file)), call: firstLine(node.getText(file)), why });
+      unfollowed.push({ ...positionIn(file, node.getStart(file)), call: firstLine(node.getText(file)), why });
     }
   }
   const rows = (isCertain: boolean): FindingRow[] =>
@@ -46,11 +46,11 @@ export function analysisRows(projects: readonly Project[]): AnalysisRows {
 }
 
 function rowOf({ file, problem: { code, message, start }, proof }: Finding): FindingRow {
-  return { ...placeIn(file, start), code, message, proof: proof.map(placeOfSpot) };
+  return { ...positionIn(file, start), code, message, proof: proof.map(placeOfSpot) };
 }
 
-function placeOfSpot({ file, start }: Spot): Place {
-  return placeIn(file, start);
+function placeOfSpot({ file, start }: Spot): Position {
+  return positionIn(file, start);
 }
 
 function firstLine(text: string): string {

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { didYouMean } from "../text/did-you-mean";
-import { UsageError } from "../verify/usage-error";
+import { UsageError } from "../terminal/usage-error";
 
 export type Command =
   | { readonly name: "help" | "version" }

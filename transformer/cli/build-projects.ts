@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { shortPath } from "../verify/outputs";
 import type { Project } from "../verify/project";
-import { UsageError } from "../verify/usage-error";
+import { UsageError } from "../terminal/usage-error";
 
 /** Returns other projects that may compile the tagged files of a project, with the projects that they reference. */
 export function alternativesOf(project: Project, open: (config: string) => Project[]): Project[] {

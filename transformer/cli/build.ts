@@ -1,11 +1,11 @@
 import { buildNative } from "../hosts/native/build";
 import { nativeCompiler, type NativeCompiler } from "../hosts/native/compiler";
 import { projectsInOrder } from "../hosts/native/config";
-import { printed } from "../hosts/native/diagnostics";
+import { printed } from "../hosts/native/compiler-output";
 import { NoProjectError } from "../hosts/native/project";
 import { parser } from "../parser/parser";
-import { UsageError } from "../verify/usage-error";
-import { block, print, printError, safe } from "./printer";
+import { UsageError } from "../terminal/usage-error";
+import { block, print, printError, safe } from "../terminal/printer";
 import { compilingFor } from "./typescript";
 import { watchSources, type Run } from "./watch";
 

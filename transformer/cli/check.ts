@@ -1,14 +1,14 @@
 import { checkBuilds, type CheckedBuilds } from "../verify/builds";
 import { checkBundled, countTags, settingAgainstOutput, type Unproved } from "../verify/check";
-import { cures } from "../verify/cures";
+import { fixesFor } from "../verify/fixes";
 import { shortPath } from "../verify/outputs";
-import type { Place } from "../verify/place";
+import type { Position } from "../verify/position";
 import type { Project } from "../verify/project";
-import { UsageError } from "../verify/usage-error";
+import { UsageError } from "../terminal/usage-error";
 import { analysisRows, type AnalysisRows, type FindingRow } from "./analysis";
 import { alternativesOf, namesOf } from "./build-projects";
 import { lockweaveCommand } from "./package-manager";
-import { cyan, print, printError, printJson, safe } from "./printer";
+import { cyan, print, printError, printJson, safe } from "../terminal/printer";
 import { namesFile, openProjects } from "./project";
 import { aboutSources, problemLine, warningLine } from "./rows";
 import {
@@ -84,7 +84,7 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
   }
   printError(...aboutSources(projects));
   const advice = [
-    ...cures(
+    ...fixesFor(
       builds === undefined || builds.builders.length === 0 ? projects : builds.writers,
       unproved,
       isBundled,
@@ -94,7 +94,7 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
   ];
   const isProved = problems.length + unproved.length === 0;
   if (json) {
-    const short = <R extends Partial<Place>>(row: R): R =>
+    const short = <R extends Partial<Position>>(row: R): R =>
       row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
     const withProof = (row: ProblemRow | FindingRow): ProblemRow | FindingRow =>
       "proof" in row ? { ...short(row), proof: row.proof.map(short) } : short(row);
@@ -106,14 +106,14 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
       unfollowed: analysis.unfollowed.map(short),
       builders: builds?.builders.map(({ config }) => shortPath(config, cwd)) ?? [],
       leftOut: builds?.leftOut.map(short) ?? [],
-      cures: advice,
+      fixes: advice,
     };
     printJson(result, 2);
   } else {
     printError(
       ...warnings.map((row) => warningLine(row, cwd)),
       ...inOrder([...problems, ...unproved]).map((row) => problemLine(row, cwd)),
-      ...advice.map((cure) => cyan(`-> ${cure}`)),
+      ...advice.map((fix) => cyan(`-> ${fix}`)),
     );
     if (isProved) {
       const sentences = [

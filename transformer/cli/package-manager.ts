@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { UsageError } from "../verify/usage-error";
+import { UsageError } from "../terminal/usage-error";
 
 export interface PackageManager {
   readonly name: string;

@@ -1,5 +1,4 @@
 import { realpathSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import type * as TS from "typescript";
 import type { Analysis } from "../analyze/analyze";
@@ -20,7 +19,8 @@ import { wovenFiles } from "../hosts/ts-patch/woven-files";
 import { parser } from "../parser/parser";
 import { readDefaults } from "../read/options";
 import type { PlacedProblem, Project, TaggedFile, WovenSource } from "../verify/project";
-import { UsageError } from "../verify/usage-error";
+import { resolvedFrom } from "../resolve/loaded-file";
+import { UsageError } from "../terminal/usage-error";
 import { apiFor, apiNear, compilingFor } from "./typescript";
 import { sourcesUnder, uncheckedProject, usualOptions } from "./unconfigured";
 import { isOfTag, mayNeedWeave, weave } from "../weave/weave";
@@ -316,10 +316,7 @@ function pluginIn(config: string, { plugins }: TS.CompilerOptions): PluginConfig
   const own = realpathSync(require.resolve("lockweave/transformer"));
   return entries.find(({ transform = "" }) => {
     if (TRANSFORMER.has(transform)) return true;
-    try {
-      return realpathSync(createRequire(config).resolve(transform)) === own;
-    } catch {
-      return false;
-    }
+    const path = resolvedFrom(config, transform);
+    return path !== undefined && realpathSync(path) === own;
   });
 }

@@ -1,11 +1,11 @@
 import { shortPath } from "../verify/outputs";
-import type { Place } from "../verify/place";
+import type { Position } from "../verify/position";
 import type { Project } from "../verify/project";
-import { block, bold, red, safe, type SafeText } from "./printer";
+import { block, bold, red, safe, type SafeText } from "../terminal/printer";
 import type { ProblemRow } from "./tags";
 
 /** A row of a report. A tag whose lock is not proved has no code, because the tag itself is valid. */
-export type Row = Partial<Place> & Pick<ProblemRow, "message"> & { readonly code?: string };
+export type Row = Partial<Position> & Pick<ProblemRow, "message"> & { readonly code?: string };
 
 export function problemLine(row: Row, cwd: string): SafeText {
   return safe`${bold(`${placeText(row, cwd)}:`)} ${red(messageText(row))}`;

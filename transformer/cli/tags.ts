@@ -6,12 +6,12 @@ import { mayConfigure } from "../read/lockweave-calls";
 import { siteOptions } from "../read/site-options";
 import { configuredStores } from "../read/stores";
 import { problem } from "../text/problems";
-import { placeIn, placeOf, type Place } from "../verify/place";
+import { positionIn, positionOf, type Position } from "../verify/position";
 import type { PlacedProblem, Project, TaggedFile } from "../verify/project";
 import type { WovenSite } from "../weave/weave";
 
 /** A tag in the output of `lockweave list`. */
-export interface TagRow extends Place {
+export interface TagRow extends Position {
   readonly function: string;
   /** A pattern such as `LOCK_payOrder_{orderNo}`. */
   readonly key: string;
@@ -19,7 +19,7 @@ export interface TagRow extends Place {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-export interface ProblemRow extends Partial<Place> {
+export interface ProblemRow extends Partial<Position> {
   readonly code: string;
   readonly message: string;
 }
@@ -36,7 +36,11 @@ export function problemsOf(projects: readonly Project[]): ProblemRow[] {
   const rows = projects.flatMap(({ config, files, problems }): ProblemRow[] => [
     ...problems.map(({ code, message }) => ({ file: config, code, message })),
     ...files.flatMap((file) =>
-      file.problems.map((found) => ({ ...placeOf(file, found), code: found.code, message: found.message })),
+      file.problems.map((found) => ({
+        ...positionOf(file, found),
+        code: found.code,
+        message: found.message,
+      })),
     ),
   ]);
   return onceEach(rows);
@@ -47,7 +51,11 @@ export function warningsOf(projects: readonly Project[]): ProblemRow[] {
   const files = projects.flatMap((project) => project.files);
   return onceEach(
     files.flatMap((file) =>
-      file.warnings.map((found) => ({ ...placeOf(file, found), code: found.code, message: found.message })),
+      file.warnings.map((found) => ({
+        ...positionOf(file, found),
+        code: found.code,
+        message: found.message,
+      })),
     ),
   );
 }
@@ -64,7 +72,7 @@ export function storeWarnings(projects: readonly Project[]): ProblemRow[] {
         file.sites.flatMap(({ start, plan: { store } }) => {
           if (store === undefined || names.includes(store)) return [];
           const { code, message } = problem("unknownStore", { start, end: start }, store, known);
-          return [{ ...placeIn(file.source, start), code, message }];
+          return [{ ...positionIn(file.source, start), code, message }];
         }),
       ),
     ),
@@ -85,7 +93,7 @@ function configuredNames(projects: readonly Project[]): ReadonlySet<string> | un
 }
 
 /** Sorts rows by file, line, and column. */
-export function inOrder<R extends Partial<Place>>(rows: readonly R[]): R[] {
+export function inOrder<R extends Partial<Position>>(rows: readonly R[]): R[] {
   const files = [...new Set(rows.map(({ file = "" }) => file))].toSorted();
   return rows.toSorted(
     (a, b) =>
@@ -114,11 +122,11 @@ export function typeProblems(projects: readonly Project[]): ProblemRow[] {
 }
 
 function placedRow(config: string, { file, problem: { code, message, start } }: PlacedProblem): ProblemRow {
-  return Object.assign(file === undefined ? { file: config } : placeIn(file, start), { code, message });
+  return Object.assign(file === undefined ? { file: config } : positionIn(file, start), { code, message });
 }
 
 /** Removes duplicates. A file may belong to several projects. */
-export function onceEach<R extends Partial<Place>>(rows: readonly R[]): R[] {
+export function onceEach<R extends Partial<Position>>(rows: readonly R[]): R[] {
   return [...new Map(rows.map((row) => [JSON.stringify(row), row])).values()];
 }
 
@@ -127,7 +135,7 @@ function rowOf(file: TaggedFile, site: WovenSite): TagRow {
   const { site: name, businessFlag, ...options } = siteOptions(plan);
   const { failure } = plan.onFailure;
   return {
-    ...placeOf(file, site),
+    ...positionOf(file, site),
     function: String(name),
     key: plan.wholeKey?.shown ?? keyOf(String(businessFlag), plan.key, options["each"] === true),
     options: {

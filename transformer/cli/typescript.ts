@@ -13,7 +13,7 @@ import { entryIn } from "../hosts/native/project";
 import type { Compiler } from "../hosts/ts-patch/compiler";
 import { packageManagerFor } from "./package-manager";
 import { parser } from "../parser/parser";
-import { UsageError } from "../verify/usage-error";
+import { UsageError } from "../terminal/usage-error";
 
 // Chooses the TypeScript for a command: the one that compiles the project, and one with a JavaScript API. TypeScript 7 has no JavaScript
 // API, so many projects have two, and either may be called `typescript`.

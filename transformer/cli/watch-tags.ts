@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { numberOf } from "../hosts/ts-patch/report-on-disk";
-import { printed } from "../hosts/native/diagnostics";
-import { UsageError } from "../verify/usage-error";
+import { asCompilerProblem, numberOf } from "../hosts/diagnostics";
+import { printed } from "../hosts/native/compiler-output";
+import { UsageError } from "../terminal/usage-error";
 import { analysisRows } from "./analysis";
-import { block, print, safe } from "./printer";
+import { block, print, safe } from "../terminal/printer";
 import { openProjects } from "./project";
 import { dependencyProblems, problemsOf, typeProblems, type ProblemRow } from "./tags";
 import { watchSources, type Run } from "./watch";
@@ -39,9 +39,6 @@ function formatted(
   category: "error" | "warning",
   cwd: string,
 ): string {
-  const isOurs = code.startsWith("LW");
-  const asTheirs = isOurs
-    ? { code: `TS${numberOf(code)}`, message: `${code}: ${message}` }
-    : { code, message };
+  const asTheirs = code.startsWith("LW") ? asCompilerProblem({ code, message }) : { code, message };
   return printed({ file, line, column, category, ...asTheirs }, cwd);
 }

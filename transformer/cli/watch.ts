@@ -1,6 +1,6 @@
 import { statSync, watch, type FSWatcher } from "node:fs";
 import { dirname, join } from "node:path";
-import { print, safe } from "./printer";
+import { print, safe } from "../terminal/printer";
 
 /** The result of one run over the sources. */
 export interface Run {

@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
-import { UsageError } from "../verify/usage-error";
+import { UsageError } from "../terminal/usage-error";
 
 export interface FileChange {
   readonly path: string;

@@ -1,5 +1,5 @@
 import { countTags, proofOf, settingAgainstOutput, type Proof, type Unproved } from "./check";
-import { placeOf, type Place } from "./place";
+import { positionOf, type Position } from "./position";
 import type { Project } from "./project";
 import { isTestFile } from "./test-files";
 
@@ -15,7 +15,7 @@ export interface CheckedBuilds {
   /** The given projects that share the proof with `builders`. */
   readonly shared: readonly Project[];
   /** Tags in tests that the build leaves out. */
-  readonly leftOut: readonly Place[];
+  readonly leftOut: readonly Position[];
   /** A project with tags that writes no code, if no other project has written any. */
   readonly silent: Project | undefined;
   /** Other projects that would write code for the tags, but have written none. */
@@ -48,7 +48,7 @@ export function checkBuilds(
   );
   const unproved = distinct(all.flatMap((one) => one.unproved));
   const leftOut = distinct(all.flatMap((one) => one.leftOut)).filter(
-    (place) => !unproved.some((one) => isSamePlace(one, place)),
+    (place) => !unproved.some((one) => isSamePosition(one, place)),
   );
   return {
     tags: countTags([...projects, ...builders]) - leftOut.length,
@@ -67,7 +67,7 @@ export function checkBuilds(
 interface CheckedBuild {
   readonly unproved: readonly Unproved[];
   readonly builders: readonly Project[];
-  readonly leftOut: readonly Place[];
+  readonly leftOut: readonly Position[];
   readonly unbuilt: readonly Project[];
   readonly isSilent: boolean;
 }
@@ -87,10 +87,10 @@ function checkBuild(
   const builders = others.filter((other) => proof(other).hasOutput);
   if (builders.length === 0) return { ...ownResult, unbuilt: others, isSilent: !writes };
   const writers = own?.hasOutput === true ? [project, ...builders] : builders;
-  const leftOut: Place[] = [];
+  const leftOut: Position[] = [];
   const unproved: Unproved[] = [];
-  const isProvedBy = (other: Project, place: Place): boolean =>
-    !proof(other).unproved.some((one) => isSamePlace(one, place));
+  const isProvedBy = (other: Project, place: Position): boolean =>
+    !proof(other).unproved.some((one) => isSamePosition(one, place));
   const isTest = (file: string): boolean => isTestFile(file, project.config);
   for (const writer of writers) {
     // These compile all files of the writer, except perhaps its tests.
@@ -115,7 +115,7 @@ function checkBuild(
     const { fileName } = file.source;
     if (writers.some((writer) => compiles(writer, fileName))) continue;
     for (const site of file.sites) {
-      const place = placeOf(file, site);
+      const place = positionOf(file, site);
       if (isTest(fileName)) leftOut.push(place);
       else unproved.push({ ...place, reason: "uncompiled", message: uncompiled(site.name) });
     }
@@ -132,7 +132,7 @@ function uncompiled(name: string): string {
   return `\`${name}\` is not proved to be locked: none of the built projects compiles this file.`;
 }
 
-function isSamePlace(one: Place, other: Place): boolean {
+function isSamePosition(one: Position, other: Position): boolean {
   return one.file === other.file && one.line === other.line && one.column === other.column;
 }
 

@@ -3,7 +3,7 @@ import type { WovenSite } from "../weave/weave";
 import { isSameEssence } from "./canonical";
 import { locksIn, type Lock, type Locks } from "./locks";
 import { outputFiles, readOutput, shortPath } from "./outputs";
-import { placeOf, type Place } from "./place";
+import { positionOf, type Position } from "./position";
 import type { Project, TaggedFile } from "./project";
 
 /** The reason why the output does not prove a lock. */
@@ -11,7 +11,7 @@ export type Reason =
   "missing" | "unwoven" | "broken" | "stale" | "tooFew" | "copies" | "cannotTell" | "uncompiled";
 
 /** A tag whose lock is not proved. */
-export interface Unproved extends Place {
+export interface Unproved extends Position {
   readonly reason: Reason;
   readonly message: string;
 }
@@ -40,7 +40,7 @@ export interface Proof {
   /** Whether a file exists that the project's compiler writes for a tagged source. */
   readonly hasOutput: boolean;
   /** The output file that must contain the lock of the tag in this place. */
-  readonly outputOf: (place: Place) => string | undefined;
+  readonly outputOf: (place: Position) => string | undefined;
 }
 
 /**
@@ -53,7 +53,7 @@ export interface Proof {
  */
 export function proofOf(project: Project, cwd: string): Proof {
   const { expected, unproved } = expectedOf([project], ({ files }) => files);
-  const outputs = new Map(expected.map(({ file, site, output }) => [keyOf(placeOf(file, site)), output]));
+  const outputs = new Map(expected.map(({ file, site, output }) => [keyOf(positionOf(file, site)), output]));
   let hasOutput = false;
   for (const [output, ofOutput] of groupedBy(expected, (one) => one.output)) {
     const text = readOutput(output);
@@ -68,7 +68,7 @@ export function proofOf(project: Project, cwd: string): Proof {
   return { unproved, hasOutput, outputOf: (place) => outputs.get(keyOf(place)) };
 }
 
-function keyOf({ file, line, column }: Place): string {
+function keyOf({ file, line, column }: Position): string {
   return `${file}:${line}:${column}`;
 }
 
@@ -141,7 +141,11 @@ function expectedOf(
             output === undefined
               ? "cannot be checked, because TypeScript emits no code for this file"
               : "cannot be checked, because its `target` is too old";
-          unproved.push({ ...placeOf(file, site), reason: "cannotTell", message: `${nameOf(site)} ${why}.` });
+          unproved.push({
+            ...positionOf(file, site),
+            reason: "cannotTell",
+            message: `${nameOf(site)} ${why}.`,
+          });
         }
       }
     }
@@ -242,7 +246,7 @@ function formatOption({ options }: Lock, name: string): string {
 
 function because(reason: Reason, { file, site }: Expected, message: string): Unproved {
   return {
-    ...placeOf(file, site),
+    ...positionOf(file, site),
     reason,
     message: `${nameOf(site)} is not proved to be locked: ${message}.`,
   };

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";
-import { UsageError } from "./usage-error";
+import { UsageError } from "../terminal/usage-error";
 
 /**
  * Returns the files that the paths name: a file, the JavaScript in a directory, or the matches of a glob. Files in `node_modules` are never

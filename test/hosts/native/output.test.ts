@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import test from "ava";
 import { buildNative } from "../../../transformer/hosts/native/build";
 import type { NativeCompiler } from "../../../transformer/hosts/native/compiler";
-import { printed } from "../../../transformer/hosts/native/diagnostics";
+import { printed } from "../../../transformer/hosts/native/compiler-output";
 import { openNativeProject } from "../../../transformer/hosts/native/project";
 import { parser } from "../../../transformer/parser/parser";
 import { makeProject, type Files, type Project } from "../project";

@@ -1,11 +1,21 @@
 import type { Compiler } from "../../hosts/ts-patch/compiler";
 import { nearestOrAll } from "../../text/did-you-mean";
 import { shortPath } from "../../verify/outputs";
-import { placeIn } from "../../verify/place";
+import { positionIn } from "../../verify/position";
 import type { Project, WovenSource } from "../../verify/project";
-import { UsageError } from "../../verify/usage-error";
-import { onItsLines } from "../escape";
-import { bold, cyan, isTerminal, padded, print, red, safe, terminalSize, type SafeText } from "../printer";
+import { UsageError } from "../../terminal/usage-error";
+import { onItsLines } from "../../terminal/escape";
+import {
+  bold,
+  cyan,
+  isTerminal,
+  padded,
+  print,
+  red,
+  safe,
+  terminalSize,
+  type SafeText,
+} from "../../terminal/printer";
 import { sourcesOf } from "./eject";
 import { parsed, wovenBodies, wovenText } from "./written-out";
 
@@ -59,7 +69,7 @@ function pairsIn(ts: Compiler, source: WovenSource, cwd: string): Pair[] {
   return sites.flatMap(({ name, start, plan }, index): Pair[] => {
     const body = bodies[index];
     if (body === undefined) return [];
-    const { line, column } = placeIn(file, start);
+    const { line, column } = positionIn(file, start);
     return [
       {
         name,

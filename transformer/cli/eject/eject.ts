@@ -1,10 +1,10 @@
 import type { Compiler } from "../../hosts/ts-patch/compiler";
 import { shortPath } from "../../verify/outputs";
-import { placeIn } from "../../verify/place";
+import { positionIn } from "../../verify/position";
 import type { PlacedProblem, Project, WovenSource } from "../../verify/project";
-import { UsageError } from "../../verify/usage-error";
+import { UsageError } from "../../terminal/usage-error";
 import { lockweaveCommand } from "../package-manager";
-import { confirms, block, NOT_AGREED, print, printError, safe, type SafeText } from "../printer";
+import { confirms, block, NOT_AGREED, print, printError, safe, type SafeText } from "../../terminal/printer";
 import { problemsOf } from "../tags";
 import { writeFiles } from "../write-files";
 import { writtenOut } from "./written-out";
@@ -89,6 +89,6 @@ function keyOf({ file, problem: { code, message } }: PlacedProblem): string {
 
 function errorText({ file, problem: { code, message, start } }: PlacedProblem, cwd: string): SafeText {
   if (file === undefined) return safe`${code}: ${block(message)}`;
-  const { line, column } = placeIn(file, start);
+  const { line, column } = positionIn(file, start);
   return safe`${shortPath(file.fileName, cwd)}:${line}:${column}: ${code}: ${block(message)}`;
 }

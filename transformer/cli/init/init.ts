@@ -1,5 +1,16 @@
 import { spawnSync } from "node:child_process";
-import { confirms, block, bold, cyan, NOT_AGREED, padded, print, red, safe, type SafeText } from "../printer";
+import {
+  confirms,
+  block,
+  bold,
+  cyan,
+  NOT_AGREED,
+  padded,
+  print,
+  red,
+  safe,
+  type SafeText,
+} from "../../terminal/printer";
 import { BUNDLERS } from "./bundlers";
 import { COMPILERS, usualCompiler } from "./compilers";
 import { Draft } from "./draft";
@@ -10,7 +21,7 @@ import { notesOnTools } from "./other-tools";
 import { Project } from "./project";
 import { PLAIN_NODE, RUNNERS } from "./runners";
 import { callsConfigure, createdStartup, placeOf, type Startup } from "./startup";
-import { UsageError } from "../../verify/usage-error";
+import { UsageError } from "../../terminal/usage-error";
 import { writeFiles } from "../write-files";
 
 /** All hosts in order of priority. The first detected host that can try out a lock shows the first lock. */

@@ -8,9 +8,9 @@ import {
   type InstalledTypeScript,
 } from "../../hosts/native/installed";
 import { parser } from "../../parser/parser";
-import { packageByPnp } from "../../verify/package-entry";
+import { packageByPnp } from "../../resolve/package-entry";
 import { packageManagerFor, type PackageManager } from "../package-manager";
-import { UsageError } from "../../verify/usage-error";
+import { UsageError } from "../../terminal/usage-error";
 
 interface Manifest {
   readonly version?: string;

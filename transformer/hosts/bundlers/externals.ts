@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, isAbsolute, join } from "node:path";
 import { parser, type Parser } from "../../parser/parser";
 import { groupedBy } from "../../text/grouped-by";
 import type { Problem } from "../../text/problems";
-import { filesBehind, sourceFileOf, specifiersIn } from "../../verify/files-behind";
-import { packageEntry, isTypeScript } from "../../verify/package-entry";
+import { filesBehind, packageResolver } from "../../resolve/loaded-file";
+import { isTypeScript } from "../../resolve/package-entry";
+import { sourceFileOf, specifiersIn } from "../../resolve/specifiers";
 import type { PlacedProblem } from "../../verify/project";
-import { importProblem, takenBy } from "../../verify/taken";
+import { importProblem, importAt } from "../../verify/source-import";
 import { unlockedIn } from "../../verify/unlocked-file";
 import { findingIn, type Finding } from "../one-file/weaver";
 import { isInstalled, SOURCE_FILES } from "./source-files";
@@ -32,8 +32,8 @@ export interface FindingsInFile {
  */
 export function unlockedExternals(imports: readonly ExternalImport[]): FindingsInFile[] {
   const own = imports.filter(({ importer }) => SOURCE_FILES.test(importer) && !isInstalled(importer));
-  const resolve = resolver();
-  const byFile = groupedBy(own, ({ specifier, importer }) => resolve(specifier, dirname(importer)));
+  const resolve = packageResolver();
+  const byFile = groupedBy(own, ({ specifier, importer }) => resolve(specifier, importer));
   return [...byFile].flatMap(([loaded, from]) => {
     const ts = parser();
     const unlocked = loaded === undefined ? [] : unlockedBehind(ts, loaded);
@@ -60,7 +60,7 @@ export function importsKeptIn(
   files: ReadonlySet<string>,
   outputs: readonly string[],
 ): readonly ExternalImport[] {
-  const resolve = resolver();
+  const resolve = packageResolver();
   const isKept = new Map<string, boolean>();
   const isQuoted = (specifier: string): boolean =>
     outputs.some((code) => [`"`, "'", "`"].some((quote) => code.includes(quote + specifier + quote)));
@@ -70,7 +70,7 @@ export function importsKeptIn(
     const written = new Set(Array.from(text.matchAll(PACKAGE_IMPORT), ([, , specifier = ""]) => specifier));
     const kept = [...written].filter((specifier) => {
       if (!isKept.has(specifier)) isKept.set(specifier, isQuoted(specifier));
-      const file = isKept.get(specifier) === true ? resolve(specifier, dirname(importer)) : undefined;
+      const file = isKept.get(specifier) === true ? resolve(specifier, importer) : undefined;
       return file !== undefined && !isInstalled(file) && !files.has(file);
     });
     if (kept.length === 0) return [];
@@ -78,28 +78,6 @@ export function importsKeptIn(
     const loaded = new Set(specifiersIn(ts, sourceFileOf(ts, importer)).map((literal) => literal.text));
     return kept.filter((specifier) => loaded.has(specifier)).map((specifier) => ({ specifier, importer }));
   });
-}
-
-/** Returns a function that finds what Node loads. It looks each package up once for all importers below the same `node_modules`. */
-function resolver(): (specifier: string, from: string) => string | undefined {
-  const homes = new Map<string, string>();
-  const homeOf = (dir: string): string => {
-    const known = homes.get(dir);
-    if (known !== undefined) return known;
-    const parent = dirname(dir);
-    const home = parent === dir || existsSync(join(dir, "node_modules")) ? dir : homeOf(parent);
-    homes.set(dir, home);
-    return home;
-  };
-  const isPnp = process.versions["pnp"] !== undefined; // Yarn Plug'n'Play has no `node_modules`.
-  const loaded = new Map<string, string | undefined>();
-  return (specifier, dir) => {
-    if (isAbsolute(specifier)) return specifier;
-    const from = isPnp ? dir : homeOf(dir);
-    const key = `${from}\0${specifier}`;
-    if (!loaded.has(key)) loaded.set(key, packageEntry(specifier, from));
-    return loaded.get(key);
-  };
 }
 
 interface UnlockedFile {
@@ -129,12 +107,12 @@ function reportedAt(
 ): Reported | undefined {
   const source = sourceFileOf(ts, importer);
   const literal = specifiersIn(ts, source).find(({ text }) => text === specifier);
-  const taken =
+  const imported =
     literal === undefined
       ? { file: source, specifier, at: { start: 0, end: 0 } } // Another plugin wrote this import.
-      : takenBy(literal, source);
+      : importAt(literal, source);
   const kind = isTypeScript(file) ? "externalAsSource" : "unlockedDependency";
-  const [found]: PlacedProblem[] = importProblem(kind, taken, tags, file);
+  const [found]: PlacedProblem[] = importProblem(kind, imported, tags, file);
   return found && { path: importer, text: source.text, problem: found.problem };
 }
 

@@ -49,26 +49,26 @@ export function lostTags(
  * Returns the tags of a file whose functions are in a module's code without their locks, for a module that never reached our plugin.
  *
  * @param path the path of a file that may not exist
- * @param cure what to do in this host
+ * @param fix what to do in this host
  */
-export function tagsUnseenIn(path: string, code: string, cure: string): Finding[] {
+export function tagsUnseenIn(path: string, code: string, fix: string): Finding[] {
   const onDisk = textOf(path);
   if (onDisk === undefined || !mayHaveTags(onDisk)) return [];
   const { tags, problems } = tagsIn(path, onDisk);
   const present = tagsOfFunctionsIn(path, code, tags);
-  return present === undefined ? [] : unseen(path, onDisk, { tags: present, problems }, [code], cure);
+  return present === undefined ? [] : unseen(path, onDisk, { tags: present, problems }, [code], fix);
 }
 
 /**
  * Returns the tags in the code of a module that is in no file, if the module never reached our plugin.
  *
  * @param path the path of a file, unless another plugin made up the module
- * @param cure what to do in this host
+ * @param fix what to do in this host
  */
-export function tagsUnwovenIn(path: string, code: string, cure: string): Finding[] {
+export function tagsUnwovenIn(path: string, code: string, fix: string): Finding[] {
   if (!mayHaveTags(code) || textOf(path) !== undefined) return [];
   const name = SOURCE_FILES.test(path) ? path : `${path}.js`;
-  return unseen(name, code, tagsIn(name, code), [code], cure);
+  return unseen(name, code, tagsIn(name, code), [code], fix);
 }
 
 /**
@@ -76,12 +76,12 @@ export function tagsUnwovenIn(path: string, code: string, cure: string): Finding
  * output may rename any function.
  *
  * @param path the path of a file that may not exist
- * @param cure what to do in this host
+ * @param fix what to do in this host
  */
-export function tagsUnseenInOutputs(path: string, outputs: readonly string[], cure: string): Finding[] {
+export function tagsUnseenInOutputs(path: string, outputs: readonly string[], fix: string): Finding[] {
   const onDisk = textOf(path);
   if (onDisk === undefined || !mayHaveTags(onDisk)) return [];
-  return unseen(path, onDisk, tagsIn(path, onDisk), outputs, cure);
+  return unseen(path, onDisk, tagsIn(path, onDisk), outputs, fix);
 }
 
 interface Tags {
@@ -95,13 +95,13 @@ function unseen(
   onDisk: string,
   { tags, problems }: Tags,
   codes: readonly string[],
-  cure: string,
+  fix: string,
 ): Finding[] {
   const locks = codes.flatMap((code) => locksIn(parser(), path, code).locks);
   const unlocked = notLockedBy(tags, locks);
   if (tags.length > 0 && unlocked.length === 0) return []; // Another copy of Lockweave wove the file and reported its problems.
   return [
-    ...unlocked.map((tag) => findingIn(onDisk, problem("tagNotSeen", tag, tag.name ?? tag.flag, cure))),
+    ...unlocked.map((tag) => findingIn(onDisk, problem("tagNotSeen", tag, tag.name ?? tag.flag, fix))),
     ...problems.map((one) => findingIn(onDisk, one)),
   ];
 }

@@ -234,9 +234,9 @@ function isExternal(context: BuildContext, id: string): boolean {
   return info?.isExternal ?? info?.code == null;
 }
 
-const CURE = "let the other plugin keep the file's own id, so that it comes to Lockweave's plugin";
+const FIX = "let the other plugin keep the file's own id, so that it comes to Lockweave's plugin";
 
-const CURE_OF_LINK =
+const FIX_OF_LINK =
   "let the bundler resolve the link in `node_modules` to the package's own path, without `preserveSymlinks`";
 
 const CURE_OF_VIRTUAL =
@@ -246,7 +246,7 @@ const CURE_OF_VIRTUAL =
 function unseenIn(id: string, code: string): Finding[] {
   const file = fileBehind(id);
   if (AS_TEXT.test(id) || isInstalled(file)) return [];
-  return tagsUnseenIn(file, code, INSTALLED.test(file) ? CURE_OF_LINK : CURE);
+  return tagsUnseenIn(file, code, INSTALLED.test(file) ? FIX_OF_LINK : FIX);
 }
 
 /** The same of a module that is in no file. */

@@ -103,7 +103,7 @@ function identOf(options: PluginOptions): string {
   return `${NAME}-${createHash("sha256").update(key).digest("hex").slice(0, 16)}`;
 }
 
-const CURE = "import the file without `!`, so that the loaders of the configuration see it";
+const FIX = "import the file without `!`, so that the loaders of the configuration see it";
 
 /** webpack passes the path of a loader alone, and Rspack passes it with the query. */
 function isOurs({ loader }: { readonly loader: string }): boolean {
@@ -117,7 +117,7 @@ function unlockedIn(module: Module): string[] {
   const isOther = isInstalled(resource) || AS_TEXT.test(resource) || !type.startsWith("javascript");
   if (isOther || !SOURCE_FILES.test(path) || loaders.some(isOurs)) return [];
   const code = module.originalSource?.()?.source().toString() ?? "";
-  return tagsUnseenIn(path, code, CURE).map((finding) => formatFinding(shortPath(path), finding));
+  return tagsUnseenIn(path, code, FIX).map((finding) => formatFinding(shortPath(path), finding));
 }
 
 /** Returns the imports of a module that stays outside of the bundle. */

@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import { weave, type Woven } from "../../weave/weave";
-import { diagnosticOf, FOUND_BY_THE_COMPILER } from "../ts-patch/report-on-disk";
+import { diagnosticOf, foundOnlyByUs } from "../diagnostics";
 import type { OpenProject } from "./project";
 
 /** Returns the problems of the tags in one file as diagnostics of the compiler. TypeScript itself reports syntax errors. */
@@ -10,9 +10,7 @@ export function problemsOf(ts: typeof TS, project: OpenProject, fileName: string
   if (sourceFile === undefined || woven === undefined) return [];
   const { Error: error, Warning: warning } = ts.DiagnosticCategory;
   return [
-    ...woven.diagnostics
-      .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
-      .map((found) => diagnosticOf(ts, found, sourceFile, error)),
+    ...foundOnlyByUs(woven.diagnostics).map((found) => diagnosticOf(ts, found, sourceFile, error)),
     ...woven.warnings.map((doubt) => diagnosticOf(ts, doubt, sourceFile, warning)),
   ];
 }

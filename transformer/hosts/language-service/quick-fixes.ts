@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
-import { numberOf } from "../ts-patch/report-on-disk";
-import { FIXABLE_CODES, curesOf } from "./cures";
+import { numberOf } from "../diagnostics";
+import { FIXABLE_CODES, fixesFor } from "./fixes-by-code";
 import type { OpenProject } from "./project";
 import { tagsIn } from "./tag-at";
 
@@ -29,7 +29,7 @@ export function fixesAt(
       const ours = FIXABLE_CODES.find((name) => numberOf(name) === code) ?? "";
       const words = file.text.slice(start, start + length);
       const message = ts.flattenDiagnosticMessageText(messageText, "\n");
-      return curesOf(ours, { ts, file, start, length, words, message }).map(({ description, changes }) => ({
+      return fixesFor(ours, { ts, file, start, length, words, message }).map(({ description, changes }) => ({
         fixName: "lockweave",
         description,
         changes: [{ fileName, textChanges: changes }],

@@ -1,9 +1,7 @@
 import type * as TS from "typescript";
+import { UNUSED_NAMES } from "../diagnostics";
 import type { OpenProject } from "./project";
 import { declaredNames, referencesIn, type DeclaredName } from "./references";
-
-/** TypeScript's codes for unused names, properties, and imports. */
-const UNUSED: ReadonlySet<number> = new Set([6133, 6138, 6192, 6196, 6198, 6199]);
 
 /** Removes diagnostics about unused names that a tag uses. */
 export function withoutUsed<D extends TS.Diagnostic>(
@@ -13,11 +11,11 @@ export function withoutUsed<D extends TS.Diagnostic>(
   diagnostics: D[],
 ): D[] {
   const file = program.getSourceFile(fileName);
-  if (file === undefined || !diagnostics.some(({ code }) => UNUSED.has(code))) return diagnostics;
+  if (file === undefined || !diagnostics.some(({ code }) => UNUSED_NAMES.has(code))) return diagnostics;
   const used = namesInTags(ts, program, file);
   return diagnostics.filter(({ code, start = 0, length = 0 }) => {
     const isOfUsed = used.some((name) => start <= name.start && name.end <= start + length);
-    return !(UNUSED.has(code) && isOfUsed);
+    return !(UNUSED_NAMES.has(code) && isOfUsed);
   });
 }
 

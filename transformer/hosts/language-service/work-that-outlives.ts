@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import { analyzeFile } from "../../analyze/analyze";
-import { diagnosticOf } from "../ts-patch/report-on-disk";
+import { diagnosticOf } from "../diagnostics";
 import { weaveOpen } from "./diagnostics";
 import type { OpenProject } from "./project";
 

@@ -2,12 +2,13 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Parser } from "../../parser/parser";
 import { editMap, ledToDisk, type SourceMap } from "../../text/source-map";
+import { UNUSED_NAMES } from "../diagnostics";
 import type { NativeCompiler } from "./compiler";
-import { parseDiagnostics, type CompilerDiagnostic } from "./diagnostics";
+import { parseDiagnostics, type CompilerDiagnostic } from "./compiler-output";
 import { unlockedDependencies, unlockedImports } from "./dependencies";
 import { MapRoots } from "./map-roots";
 import { Mirror, withDirectives } from "./mirror";
-import { placeInTag, problemsIn, diagnosticFor, diagnosticAt, toDisk } from "./places";
+import { offsetInTag, problemsIn, diagnosticFor, diagnosticAt, toDisk } from "./report-on-disk";
 import { openNativeProject, type NativeProject } from "./project";
 
 export interface Built {
@@ -43,7 +44,7 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
       ...ofProject,
       ...ofImports,
       ...problemsIn(project, "errors"),
-      ...mapped.filter((one) => placeInTag(one, project) !== undefined),
+      ...mapped.filter((one) => offsetInTag(one, project) !== undefined),
     ];
     const blocksEmit = options["noEmitOnError"] === true;
     const makesDeclarations =
@@ -81,7 +82,7 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
  * class and its import.
  */
 function isUnused({ code, file }: CompilerDiagnostic, { woven }: NativeProject): boolean {
-  return UNUSED.has(code) && file !== undefined && woven.has(file);
+  return UNUSED_NAMES.has(Number(code.slice("TS".length))) && file !== undefined && woven.has(file);
 }
 
 /**
@@ -96,16 +97,6 @@ function mayReport(
   const text = (one.file !== undefined && woven.get(one.file)?.text) || "";
   return isAmong(one, original) || !/@ts-(?:ignore|expect-error)/.test(text);
 }
-
-const UNUSED: ReadonlySet<string> = new Set([
-  "TS6133",
-  "TS6138",
-  "TS6192",
-  "TS6196",
-  "TS6198",
-  "TS6199",
-  "TS6205",
-]);
 
 function isAmong(one: CompilerDiagnostic, others: readonly CompilerDiagnostic[]): boolean {
   return others.some(

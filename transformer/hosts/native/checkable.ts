@@ -7,7 +7,7 @@ import type { PlacedProblem, Project, TaggedFile } from "../../verify/project";
 import type { NativeCompiler } from "./compiler";
 import { unlockedDependencies, unlockedImports } from "./dependencies";
 import { Mirror } from "./mirror";
-import { placeInTag, toDisk } from "./places";
+import { offsetInTag, toDisk } from "./report-on-disk";
 import { openNativeProject, type NativeProject } from "./project";
 
 /**
@@ -61,7 +61,7 @@ function typeProblems(ts: Parser, project: NativeProject, files: readonly Tagged
     const { compiler, config } = project;
     return mirror.compile(compiler, config).diagnostics.flatMap((one): PlacedProblem[] => {
       const mapped = toDisk(one, project);
-      const start = placeInTag(mapped, project);
+      const start = offsetInTag(mapped, project);
       const file = files.find(({ source }) => source.fileName === mapped.file)?.source;
       if (start === undefined || file === undefined) return [];
       return [{ file, problem: { code: mapped.code, message: mapped.message, start, end: start } }];

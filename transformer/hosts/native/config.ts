@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Parser } from "../../parser/parser";
+import { resolvedFrom } from "../../resolve/loaded-file";
 
 /** One tsconfig.json, without the settings that it inherits. */
 export interface ConfigFile {
@@ -75,12 +75,8 @@ function extendedPath(from: string, name: string): string | undefined {
     );
   }
   for (const id of [name, `${name}.json`, `${name}/tsconfig.json`]) {
-    try {
-      const path = createRequire(from).resolve(id);
-      if (path.endsWith(".json")) return path;
-    } catch {
-      // The next spelling of the name may resolve.
-    }
+    const path = resolvedFrom(from, id);
+    if (path?.endsWith(".json") === true) return path;
   }
   return undefined;
 }

@@ -4,9 +4,9 @@ import type { Parser } from "../../parser/parser";
 import { mayHaveTags } from "../../read/spelling";
 import { problem, type Problem } from "../../text/problems";
 import { unlockedByDeclarations } from "../../verify/declared";
-import { unlockedByLinks, unlockedByPaths } from "../../verify/by-paths";
+import { unlockedByLinks, unlockedByPaths } from "../../verify/unlocked-imports";
 import type { PlacedProblem } from "../../verify/project";
-import { withPaths } from "./by-paths";
+import { compiledFiles } from "./compiled-files";
 import type { NativeProject } from "./project";
 
 /** Reports dependencies that were built without the weave. Referenced projects report their own. */
@@ -33,7 +33,7 @@ export function unlockedImports(
 ): { readonly byPaths: PlacedProblem[]; readonly byLinks: PlacedProblem[] } {
   const { noEmit, emitDeclarationOnly } = project.options;
   const isEmitted = noEmit !== true && emitDeclarationOnly !== true;
-  const imports = isEmitted ? withPaths(ts, project) : undefined;
+  const imports = isEmitted ? compiledFiles(ts, project) : undefined;
   if (imports === undefined) return { byPaths: [], byLinks: [] };
   return { byPaths: unlockedByPaths(ts, imports), byLinks: unlockedByLinks(ts, imports) };
 }

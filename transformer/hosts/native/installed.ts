@@ -1,6 +1,6 @@
 import { readFileSync, realpathSync } from "node:fs";
-import { createRequire } from "node:module";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
+import { resolvedFrom } from "../../resolve/loaded-file";
 
 /** A TypeScript that a project has installed. */
 export interface InstalledTypeScript {
@@ -99,11 +99,8 @@ interface FoundManifest {
 }
 
 function manifestOf(name: string, from: string): FoundManifest | undefined {
-  try {
-    return manifestIn(dirname(createRequire(from).resolve(`${name}/package.json`)));
-  } catch {
-    return undefined;
-  }
+  const path = resolvedFrom(from, `${name}/package.json`);
+  return path === undefined ? undefined : manifestIn(dirname(path));
 }
 
 /** Returns the manifest for a path that names the package or a file in it, such as `lib/typescript.js`. */

@@ -14,7 +14,7 @@ import { dirname, join, parse, relative, resolve, sep } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
 import type { NativeCompiler } from "./compiler";
-import { parseDiagnostics, type Parsed } from "./diagnostics";
+import { parseDiagnostics, type Parsed } from "./compiler-output";
 import type { NativeProject } from "./project";
 
 /**

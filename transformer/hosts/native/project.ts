@@ -10,7 +10,7 @@ import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
 import { pathInPackage } from "../path-in-package";
 import type { NativeCompiler } from "./compiler";
 import { configFiles, type ConfigFile } from "./config";
-import { parseDiagnostics, type CompilerDiagnostic } from "./diagnostics";
+import { parseDiagnostics, type CompilerDiagnostic } from "./compiler-output";
 
 /** A project as a compiler without an API describes it. */
 export interface NativeProject {

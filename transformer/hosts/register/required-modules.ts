@@ -1,12 +1,10 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
-import module, { builtinModules, createRequire } from "node:module";
-import { dirname } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { existsSync, readFileSync } from "node:fs";
+import module from "node:module";
 import type { SourceFile } from "typescript";
 import { parser } from "../../parser/parser";
 import { importedModule } from "../../read/imports";
 import { problem } from "../../text/problems";
-import { packageEntry } from "../../verify/package-entry";
+import { loadedFile } from "../../resolve/loaded-file";
 import { fileError } from "../one-file/file-error";
 import { formatOf, type Format } from "./format";
 import { isScript, shownPath, weaveFile } from "./tagged-file";
@@ -47,7 +45,7 @@ export function compileRequired(
 function visitImports(path: string, source: SourceFile, seen: Set<string>): void {
   for (const statement of source.statements) {
     const specifier = importedModule(parser(), statement);
-    const file = specifier === undefined ? undefined : fileOf(specifier, path);
+    const file = specifier === undefined ? undefined : loadedFile(specifier, path);
     if (file === undefined || seen.has(file) || harmless.has(file)) continue;
     seen.add(file);
     if (isInstalled(file) || !isScript(file) || !existsSync(file)) continue;
@@ -72,23 +70,4 @@ function parse(path: string, code: string): SourceFile {
 
 function formatIn(path: string, source: SourceFile): Format {
   return formatOf(path, undefined) ?? (parser().isExternalModule(source) ? "module" : "commonjs");
-}
-
-/** Returns the file that Node imports, or `undefined` for a module without one. */
-function fileOf(specifier: string, importer: string): string | undefined {
-  if (specifier.startsWith("node:") || builtinModules.includes(specifier)) return undefined;
-  if (/^(?:\.{0,2}\/|file:)/.test(specifier)) {
-    return onDisk(fileURLToPath(new URL(specifier, pathToFileURL(importer))));
-  }
-  const file = packageEntry(specifier, dirname(importer));
-  if (file !== undefined) return onDisk(file);
-  try {
-    return createRequire(importer).resolve(specifier); // A `#name` of the package, or the package itself.
-  } catch {
-    return undefined; // Node reports it.
-  }
-}
-
-function onDisk(file: string): string {
-  return existsSync(file) ? realpathSync(file) : file;
 }

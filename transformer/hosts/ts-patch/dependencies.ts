@@ -1,7 +1,7 @@
-import { basename, dirname } from "node:path";
+import { basename } from "node:path";
 import type * as TS from "typescript";
 import { problem } from "../../text/problems";
-import { unlockedByPaths } from "../../verify/by-paths";
+import { unlockedByPaths } from "../../verify/unlocked-imports";
 import {
   tagsInFile,
   unlockedByDeclarations,
@@ -9,10 +9,12 @@ import {
   unlockedOf,
   type Unlocked,
 } from "../../verify/declared";
-import { packageEntry, isInstalled, isTypeScript, javaScriptsOf } from "../../verify/package-entry";
+import { loadedFromPackage } from "../../resolve/loaded-file";
+import { isInstalled, isTypeScript, javaScriptsOf } from "../../resolve/package-entry";
+import { isLoaded } from "../../resolve/specifiers";
 import type { PlacedProblem } from "../../verify/project";
-import { importProblem, isLoaded, namesOf, takenBy, type Taken } from "../../verify/taken";
-import { withPaths } from "./by-paths";
+import { importProblem, namesOf, importAt, type SourceImport } from "../../verify/source-import";
+import { compiledFiles } from "./compiled-files";
 import { importOf, ownSources, resolvedFile, type ProgramInternals } from "./imports";
 import { internals } from "./woven-files";
 
@@ -47,13 +49,13 @@ export function unlockedReferences(ts: typeof TS, program: TS.Program): PlacedPr
       const unlocked = javaScript === undefined ? undefined : unlockedOf(ts, tags, javaScript);
       return unlocked === undefined
         ? []
-        : [placed(program, takenFrom(program, reference, outputs)[0], unlocked)];
+        : [placed(program, importedDeclarations(program, reference, outputs)[0], unlocked)];
     });
   });
 }
 
 /** Returns the declarations of a referenced project that the program imports, starting with those of this source. */
-function takenFrom(
+function importedDeclarations(
   program: TS.Program,
   reference: TS.ResolvedProjectReference,
   outputs: readonly string[],
@@ -91,7 +93,7 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
   // The program imports the declarations of these, and Node loads what their package exposes.
   const ofReferences = (emits ? referencesOf(program) : []).flatMap((reference) =>
     reference.commandLine.fileNames.filter(isTypeScript).flatMap((source) => {
-      const [file] = takenFrom(
+      const [file] = importedDeclarations(
         program,
         reference,
         ts.getOutputFileNames(reference.commandLine, source, !ts.sys.useCaseSensitiveFileNames),
@@ -101,20 +103,20 @@ export function unlockedSources(ts: typeof TS, program: TS.Program, emits: boole
   );
   const unlocked = [...ofPackages, ...ofReferences].flatMap(({ file, source, isBuiltApart }) => {
     const tags = tagsInFile(ts, source);
-    const taken = tags.length === 0 ? undefined : importOf(program, file, isLoaded(ts));
-    if (taken?.file === undefined) return [];
-    const loaded = packageEntry(taken.specifier, dirname(taken.file.fileName));
+    const imported = tags.length === 0 ? undefined : importOf(program, file, isLoaded(ts));
+    if (imported?.file === undefined) return [];
+    const loaded = loadedFromPackage(imported.specifier, imported.file.fileName);
     if (loaded === undefined || (!emits && !isInstalled(loaded))) return [];
     if (isTypeScript(loaded)) {
       return importProblem(
         isInstalled(source) ? "installedAsSource" : "exportedAsSource",
-        taken,
+        imported,
         tags,
         source,
       );
     }
     const found = isBuiltApart ? undefined : unlockedInAll(ts, tags, javaScriptsOf(source, loaded));
-    return found === undefined ? [] : [placedAt(taken, found)];
+    return found === undefined ? [] : [placedAt(imported, found)];
   });
   return emits ? [...unlocked, ...unlockedIfPaths(ts, program), ...unlockedScripts(ts, program)] : unlocked;
 }
@@ -131,14 +133,14 @@ function unlockedScripts(ts: typeof TS, program: TS.Program): PlacedProblem[] {
       if (!/\.[cm]?jsx?$/.test(script) || isInstalled(script) || !isLoaded(ts)(specifier)) return [];
       const { tags = [] } = unlockedOf(ts, tagsInFile(ts, script), script) ?? {};
       if (tags.length === 0 || isCoveredElsewhere(ts, program, program.getSourceFile(name))) return [];
-      return importProblem("scriptAside", takenBy(specifier, file), tags, script);
+      return importProblem("scriptAside", importAt(specifier, file), tags, script);
     }),
   );
 }
 
 /** Reports unlocked imports through `paths`. See {@link unlockedByPaths}. */
 function unlockedIfPaths(ts: typeof TS, program: TS.Program): PlacedProblem[] {
-  const project = withPaths(program);
+  const project = compiledFiles(program);
   return project === undefined ? [] : unlockedByPaths(ts, project);
 }
 
@@ -162,7 +164,7 @@ function placed(
   return placedAt(importOf(program, declarations), unlocked);
 }
 
-function placedAt({ file, at }: Taken, { tags, javaScript }: Unlocked): PlacedProblem {
+function placedAt({ file, at }: SourceImport, { tags, javaScript }: Unlocked): PlacedProblem {
   return { file, problem: problem("unlockedDependency", at, namesOf(tags), basename(javaScript)) };
 }
 

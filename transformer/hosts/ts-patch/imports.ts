@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { takenBy, type Taken } from "../../verify/taken";
+import { importAt, type SourceImport } from "../../verify/source-import";
 import { internals } from "./woven-files";
 
 // Finds the imports through which files become part of a program.
@@ -40,13 +40,13 @@ export function ownSources(program: TS.Program): ImportingFile[] {
 /** Returns the import in the program's own files that brought in the file, possibly through files of other packages. */
 export function importOf(
   program: TS.Program,
-  taken: TS.SourceFile | undefined,
+  imported: TS.SourceFile | undefined,
   counts: (specifier: TS.Node) => boolean = () => true,
-): Taken {
+): SourceImport {
   const { getFileIncludeReasons, getSourceFileByPath } = program as unknown as ProgramInternals;
   const reasons = getFileIncludeReasons();
   const seen = new Set<string>();
-  const queue = taken === undefined ? [] : [internals(taken).path];
+  const queue = imported === undefined ? [] : [internals(imported).path];
   for (let path = queue.shift(); path !== undefined; path = queue.shift()) {
     if (seen.has(path)) continue;
     seen.add(path);
@@ -57,7 +57,7 @@ export function importOf(
       if (specifier !== undefined && !counts(specifier)) continue;
       if (file.isDeclarationFile || program.isSourceFileFromExternalLibrary(file)) queue.push(importer);
       else if (specifier !== undefined) {
-        return takenBy(specifier, file);
+        return importAt(specifier, file);
       }
     }
   }

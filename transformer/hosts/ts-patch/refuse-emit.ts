@@ -2,7 +2,7 @@ import type * as TS from "typescript";
 import type { Defaults } from "../../read/options";
 import { problem } from "../../text/problems";
 import { emitsCode } from "./dependencies";
-import { diagnosticOf } from "./report-on-disk";
+import { diagnosticOf } from "../diagnostics";
 import { wovenFiles, type WovenFile } from "./woven-files";
 import type { Compiler } from "./compiler";
 

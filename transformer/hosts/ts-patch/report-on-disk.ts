@@ -1,14 +1,10 @@
 import type * as TS from "typescript";
-import { typeCure } from "../../text/type-cure";
-import type { Problem } from "../../text/problems";
 import type { Span } from "../../text/span";
 import type { PlacedProblem } from "../../verify/project";
-import { isOfTag, type Woven } from "../../weave/weave";
+import type { Woven } from "../../weave/weave";
+import { adviceInTag, diagnosticOf, foundOnlyByUs } from "../diagnostics";
 import { applyDirectives, applyDirectivesInProgram } from "./comment-directives";
 import { internals, ON_DISK, type WovenFile, type WovenFiles } from "./woven-files";
-
-/** The compiler reports these itself: a file that does not parse, and a parameter that is declared twice. One error is enough. */
-export const FOUND_BY_THE_COMPILER: ReadonlySet<string> = new Set(["LW1312", "LW1402"]);
 
 /**
  * Makes diagnostics of woven files refer to the file on disk, and adds our own.
@@ -23,9 +19,7 @@ export function reportOnDisk(
   fileProblems: readonly PlacedProblem[] = [],
 ): void {
   const ofFile = ({ woven, onDisk }: WovenFile): TS.Diagnostic[] =>
-    woven.diagnostics
-      .filter(({ code }) => !FOUND_BY_THE_COMPILER.has(code))
-      .map((found) => diagnosticOf(ts, found, onDisk));
+    foundOnlyByUs(woven.diagnostics).map((found) => diagnosticOf(ts, found, onDisk));
   const othersIn = (fileName?: string): TS.Diagnostic[] =>
     fileProblems
       .filter(({ file }) => fileName === undefined || file?.fileName === fileName)
@@ -116,30 +110,9 @@ function withAdvice(
   { woven, onDisk }: WovenFile,
 ): Partial<Pick<TS.Diagnostic, "messageText">> {
   const chain = typeof messageText === "string" ? { category, code, messageText } : messageText;
-  const advice = typeCure(`TS${code}`, chain.messageText);
-  if (advice === undefined || !isOfTag(woven.sites, onDisk.text, start)) return {};
+  const error = { code: `TS${code}`, message: chain.messageText, offset: start };
+  const advice = adviceInTag(woven, onDisk.text, error);
+  if (advice === undefined) return {};
   const { next = [] } = chain as Partial<TS.DiagnosticMessageChain>;
   return { messageText: { ...chain, next: [...next, { category, code, messageText: advice }] } };
-}
-
-/** Returns the numeric code. TypeScript prints it after `TS`, so ours are outside of TypeScript's own range. */
-export function numberOf(code: string): number {
-  return 900_000 + Number(code.slice("LW".length));
-}
-
-export function diagnosticOf(
-  ts: typeof TS,
-  { code, message, start, end }: Problem,
-  file: TS.SourceFile | undefined,
-  category: TS.DiagnosticCategory = ts.DiagnosticCategory.Error,
-): TS.Diagnostic {
-  return {
-    category,
-    code: numberOf(code),
-    messageText: `${code}: ${message}`,
-    source: "lockweave",
-    file,
-    start: file && start,
-    length: file && end - start,
-  };
 }

@@ -14,7 +14,8 @@ import { emitOnDisk } from "./emit-on-disk";
 import { tagsLostByOthers } from "./lost-tags";
 import { isCompleteIn, importHider, resolveHiddenImports } from "./hidden-imports";
 import { refuseToEmit } from "./refuse-emit";
-import { diagnosticOf, numberOf, reportOnDisk } from "./report-on-disk";
+import { asCompilerProblem, diagnosticOf } from "../diagnostics";
+import { reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** The plugin's entry in tsconfig.json. */
@@ -108,9 +109,9 @@ const COMMANDS = /(?:^|[\\/])(?:tsc|tspc)(?:\.js)?$/;
  * everything that it emits would be unlocked.
  */
 function stopBuild(): never {
-  const { code, message } = NOT_OF_THE_PROGRAM;
-  if (!COMMANDS.test(process.argv[1] ?? "")) throw new Error(message);
-  process.stdout.write(`error TS${numberOf(code)}: ${code}: ${message}\n`);
+  if (!COMMANDS.test(process.argv[1] ?? "")) throw new Error(NOT_OF_THE_PROGRAM.message);
+  const { code, message } = asCompilerProblem(NOT_OF_THE_PROGRAM);
+  process.stdout.write(`error ${code}: ${message}\n`);
   process.exit(1);
 }
 

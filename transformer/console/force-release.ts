@@ -1,0 +1,81 @@
+import { UsageError } from "../terminal/usage-error";
+import { printError, safe } from "../terminal/printer";
+import { errorMessage } from "./errors";
+import { MOST_BYTES } from "./stored-lock";
+import type { Deployment } from "./deployment";
+import type { LockRow } from "./snapshot";
+import { holderText } from "./lock-table";
+import { LockScanner, type SeenLock } from "./lock-scanner";
+
+type Runtime = typeof import("../../runtime/index");
+
+/** Returns the question to ask before a lock is released by force. */
+export function releaseQuestion(now: boolean): string {
+  return now
+    ? "Free it now? Its body may still run, and a second one could start at the same time."
+    : "Revoke it? Lockweave notifies its holder. Its key becomes free when its body ends, or when its lease expires.";
+}
+
+/**
+ * Returns why nothing can be released, or `undefined` if the lock can be.
+ *
+ * @param now whether to free the key immediately, although a body may still run under it
+ */
+export function whyNotReleasable(key: string, seen: SeenLock | undefined, now: boolean): string | undefined {
+  if (seen === undefined || seen.values?.length === 0) return `${key} is free: there is nothing to release.`;
+  if (seen.values === undefined)
+    return `${key} contains data that is not text, or more than ${MOST_BYTES} bytes. Lockweave did not write that. Fix: delete the key with redis-cli.`;
+  const { holders } = seen.row;
+  if (now) return undefined;
+  if (holders.length === 0)
+    return `Nobody holds ${key}: it is ${seen.row.state === "closed" ? "in its cooldown" : "reserved for the next waiter"}. Fix: free it with \`--now\`.`;
+  if (!holders.every(({ process, isRevoked }) => process !== undefined || isRevoked))
+    return `${key} contains a value that Lockweave did not write, so nobody can be notified. Fix: free it with \`--now\`.`;
+  return undefined;
+}
+
+/** The result if the key no longer contained the value that was shown. */
+export const CHANGED_MEANWHILE = "The lock has changed in the meantime, so nothing was changed.";
+
+export function releasedText({ holders, state }: LockRow, now: boolean): string {
+  const what =
+    holders.length > 0
+      ? `it was held by ${holders.map(holderText).join(", ")}`
+      : `it was ${state === "closed" ? "closed" : "reserved"}`;
+  return `${now ? "Freed" : "Revoked"}: ${what}.`;
+}
+
+/**
+ * Forces the release of the lock if its key still contains the value that was seen. The store compares the complete value. So a process
+ * that acquired the lock in the meantime keeps it. The value may be a hold, a reservation, a closed key, or another program's value.
+ *
+ * @param prefix the `keyPrefix` of the client that acquired the lock
+ * @param now whether to free the key immediately, although a body may still run under it
+ * @returns whether the lock was released or revoked
+ * @throws {UsageError} if too few servers answer. The lock may or may not be released then.
+ */
+export async function releaseByForce(
+  deployment: Deployment,
+  prefix: string,
+  { row: { key, holders }, values = [] }: SeenLock,
+  now: boolean,
+): Promise<boolean> {
+  const { configure, forceRelease, shutdown, LockError } = require("lockweave") as Runtime;
+  // `forceRelease()` returns holders, and a reservation or a closed key has none. So this checks for the value itself.
+  const isUnchanged = async (): Promise<boolean> => {
+    const found = await new LockScanner({ match: "", prefix }).lookAtOne(deployment, key);
+    return found?.values?.some((value) => values.includes(value)) === true;
+  };
+  if (!(await isUnchanged())) return false;
+  const { redis, close } = deployment.prefixed(prefix);
+  try {
+    configure({ redis, woven: false, logger: { warn: (line) => printError(safe`${line}`) } });
+    const released = await forceRelease(key, { now, from: values });
+    return holders.length > 0 ? released.length > 0 : !(await isUnchanged());
+  } catch (error) {
+    throw error instanceof LockError ? new UsageError(errorMessage(error)) : error;
+  } finally {
+    await shutdown({ patience: "0s" });
+    close();
+  }
+}
