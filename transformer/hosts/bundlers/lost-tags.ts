@@ -4,7 +4,7 @@ import { mayHaveTags } from "../../read/spelling";
 import { parser } from "../../parser/parser";
 import { problem, type Problem } from "../../text/problems";
 import { notLockedBy } from "../../verify/declared";
-import { locksIn } from "../../verify/locks";
+import { locksIn } from "../../verify/locks/locks";
 import { weave } from "../../weave/weave";
 import { findingIn, type Finding } from "../one-file/weaver";
 import { functionsIn } from "./functions-in";
