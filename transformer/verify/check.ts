@@ -1,7 +1,7 @@
 import { groupedBy } from "../text/grouped-by";
 import type { WovenSite } from "../weave/weave";
 import { isSameEssence } from "./canonical";
-import { locksIn, type Lock, type Locks } from "./locks";
+import { locksIn, type Lock, type Locks } from "./locks/locks";
 import { outputFiles, readOutput, shortPath } from "./outputs";
 import { positionOf, type Position } from "./position";
 import type { Project, TaggedFile } from "./project";

@@ -3,7 +3,7 @@ import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { declaredTags, tagsOfSource, type DeclaredTag } from "../read/declared-tags";
 import { mayHaveTags } from "../read/spelling";
-import { locksIn, type Lock } from "./locks";
+import { locksIn, type Lock } from "./locks/locks";
 import { mappedSources } from "./source-maps";
 
 /** Tags whose JavaScript does not contain their locks. */

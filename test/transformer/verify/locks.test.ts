@@ -1,7 +1,7 @@
 import test from "ava";
 import ts from "typescript";
 import { isSameEssence, type Essence } from "../../../transformer/verify/canonical";
-import { locksIn } from "../../../transformer/verify/locks";
+import { locksIn } from "../../../transformer/verify/locks/locks";
 
 const WOVEN = `import * as lockweave from "lockweave/runtime";
 export class OrderService {

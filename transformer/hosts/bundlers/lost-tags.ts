@@ -5,7 +5,7 @@ import { parser } from "../../parser/parser";
 import { problem, type Problem } from "../../text/problems";
 import { notLockedBy } from "../../verify/declared";
 import { functionsIn } from "../../verify/functions-in";
-import { locksIn } from "../../verify/locks";
+import { locksIn } from "../../verify/locks/locks";
 import { weave } from "../../weave/weave";
 import { findingIn, type Finding } from "../one-file/weaver";
 import { SOURCE_FILES } from "./source-files";

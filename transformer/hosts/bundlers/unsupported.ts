@@ -5,7 +5,7 @@ import { tagsOfSource } from "../../read/declared-tags";
 import { problem } from "../../text/problems";
 import type { Span } from "../../text/span";
 import { notLockedBy } from "../../verify/declared";
-import { locksIn, type Lock } from "../../verify/locks";
+import { locksIn, type Lock } from "../../verify/locks/locks";
 import { findingIn, type Finding } from "../one-file/weaver";
 import { SOURCE_FILES } from "./source-files";
 

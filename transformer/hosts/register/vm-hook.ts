@@ -6,7 +6,7 @@ import { parser } from "../../parser/parser";
 import { tagsOfSource } from "../../read/declared-tags";
 import { mayHaveTags } from "../../read/spelling";
 import { problem } from "../../text/problems";
-import { locksIn } from "../../verify/locks";
+import { locksIn } from "../../verify/locks/locks";
 import { tagError } from "../one-file/file-error";
 import { findingIn } from "../one-file/weaver";
 import { tagsOfFunctionsIn } from "../bundlers/lost-tags";

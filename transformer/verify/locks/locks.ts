@@ -1,0 +1,186 @@
+import type * as TS from "typescript";
+import type { Parser } from "../../parser/parser";
+import { bindingsOf, canonical, constantOf, essenceOf, withoutParentheses, type Essence } from "../canonical";
+import { templateOf } from "./forms";
+import { beginsHeld, beginsReentrant, stepsAround, type Steps } from "./steps";
+
+/** The woven code around the body of a function, as found in compiled code. */
+export interface Lock {
+  readonly site: string;
+  /** The file that contains it. */
+  readonly file: string;
+  /** The entries of the site's object, sorted by name. */
+  readonly options: ReadonlyMap<string, unknown>;
+  /** The exact text of the function's place, of the call that opens the lock, and of the steps around the body. */
+  readonly exact: string;
+  /** The part that no minifier changes: the options, and what happens on failure. */
+  readonly loose: string;
+  /** The part that no minifier changes of each part of the key, and of the condition, if there is one. */
+  readonly key: readonly Essence[];
+  /** The body without the names in it. It distinguishes copies of one function from two functions. */
+  readonly body: string;
+  /** The number of returns that do not wait for their value, which may be a promise. */
+  readonly unawaited: number;
+  /** The number of returns that wait for nothing, whatever their value. For example, a compiler may make a call of `{ ...a }`. */
+  readonly immediate: number;
+}
+
+/** The locks in the code, and the sites whose lock is opened without the required steps around a body. */
+export interface Locks {
+  readonly locks: readonly Lock[];
+  readonly broken: readonly string[];
+}
+
+/** Finds the locks in compiled JavaScript from any tool, minified or not. Comments and strings do not count. */
+export function locksIn(ts: Parser, fileName: string, text: string): Locks {
+  const locks: Lock[] = [];
+  const broken: string[] = [];
+  if (!/\bsite\b/.test(text)) return { locks, broken };
+  const file = ts.createSourceFile(
+    fileName,
+    text,
+    { languageVersion: ts.ScriptTarget.Latest, jsDocParsingMode: ts.JSDocParsingMode.ParseNone },
+    true,
+  );
+  const visit = (node: TS.Node): void => {
+    const args = ts.isCallExpression(node) ? siteOf(ts, node) : undefined;
+    const site = args?.options.get("site");
+    if (ts.isCallExpression(node) && args !== undefined && typeof site === "string") {
+      const { options, key } = args;
+      const steps = stepsAround(ts, node);
+      const beginsAsExpected =
+        options.get("reentrant") === true || options.get("mode") === "read" ? beginsReentrant : beginsHeld;
+      const isInside = steps !== undefined && beginsAsExpected(ts, steps);
+      if (isInside) locks.push(lockOf(ts, file, key, site, options, steps));
+      else broken.push(site);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return { locks, broken };
+}
+
+/** The arguments of `open`. */
+interface OpenArguments {
+  /** The entries of the site's object. A whole key is there without its values. */
+  readonly options: ReadonlyMap<string, unknown>;
+  /** The expressions of the values in the key. */
+  readonly key: readonly TS.Expression[];
+}
+
+function siteOf(ts: Parser, { arguments: [object, ...parts] }: TS.CallExpression): OpenArguments | undefined {
+  if (object === undefined || !ts.isObjectLiteralExpression(object)) return undefined;
+  const entries = new Map<string, unknown>();
+  let key: readonly TS.Expression[] = parts;
+  for (const property of object.properties) {
+    if (!ts.isPropertyAssignment(property)) return undefined;
+    const { name, initializer } = property;
+    if (!ts.isIdentifier(name) && !ts.isStringLiteral(name)) return undefined;
+    const template = name.text === "key" ? templateOf(ts, initializer) : undefined;
+    const constant = template === undefined ? constantOf(ts, initializer) : { value: template.kind };
+    if (constant === undefined) return undefined;
+    entries.set(name.text, constant.value);
+    if (template !== undefined) key = template.values;
+  }
+  const namespace = entries.get("businessFlag") ?? entries.get("key");
+  if (typeof entries.get("site") !== "string" || typeof namespace !== "string") return undefined;
+  return { options: new Map([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1))), key };
+}
+
+// ---- what is compared -----------------------------------------------------------------------------------
+
+function lockOf(
+  ts: Parser,
+  file: TS.SourceFile,
+  key: readonly TS.Expression[],
+  site: string,
+  options: ReadonlyMap<string, unknown>,
+  steps: Steps,
+): Lock {
+  const { owner, before, opening, when, loop, retry, tried } = steps;
+  const around = [...before, opening, loop, tried.catchClause, tried.finallyBlock];
+  const exact = [pathTo(ts, owner), ...around.map((node) => canonical(ts, node))];
+  const declared = [...before, opening]
+    .filter(ts.isVariableStatement)
+    .flatMap(({ declarationList }) => declarationList.declarations);
+  const bindings = bindingsOf(ts, owner, declared);
+  return {
+    site,
+    file: file.fileName,
+    options,
+    exact: exact.join("\n"),
+    loose: JSON.stringify([[...options], retry.action, retry.failure !== undefined, when !== undefined]),
+    key: [...key, ...(when === undefined ? [] : [when])].map((part) => essenceOf(ts, part, bindings)),
+    body: canonical(ts, tried.tryBlock, { withNames: false }),
+    unawaited: returnsOf(ts, owner, tried.tryBlock, mayBePromise),
+    immediate: returnsOf(ts, owner, tried.tryBlock, isImmediate),
+  };
+}
+
+/** Returns the place of the function in the file: the nodes around it, from the file inwards. */
+function pathTo(ts: Parser, node: TS.Node): string {
+  const labels: string[] = [];
+  for (let at: TS.Node = node; !ts.isSourceFile(at); at = at.parent) {
+    const { name } = at as { readonly name?: TS.Node };
+    const label =
+      name ?? (ts.isBinaryExpression(at) && node.pos >= at.operatorToken.end ? at.left : undefined);
+    labels.push(`${at.kind} ${canonical(ts, label)}`);
+  }
+  return labels.toReversed().join(" > ");
+}
+
+function isAsyncGenerator(ts: Parser, owner: TS.SignatureDeclaration): boolean {
+  const { asteriskToken, modifiers } = owner as Partial<TS.FunctionExpression>;
+  const isAsync = modifiers?.some(({ kind }) => kind === ts.SyntaxKind.AsyncKeyword) ?? false;
+  return isAsync && asteriskToken !== undefined;
+}
+
+type IsCounted = (ts: Parser, value: TS.Expression) => boolean;
+
+/** Returns the number of returned values in the body that count. An async generator awaits all of them, so none counts. */
+function returnsOf(ts: Parser, owner: TS.SignatureDeclaration, body: TS.Block, isCounted: IsCounted): number {
+  if (isAsyncGenerator(ts, owner)) return 0;
+  const countIn = (node: TS.Node): number => {
+    if (ts.isFunctionLike(node)) return 0;
+    let count = 0;
+    if (ts.isReturnStatement(node) && node.expression !== undefined) {
+      count += valuesOf(ts, node.expression).filter((value) => isCounted(ts, value)).length;
+    }
+    ts.forEachChild(node, (child) => void (count += countIn(child)));
+    return count;
+  };
+  return countIn(body);
+}
+
+/** Returns the expressions one of which is the value of this one. */
+function valuesOf(ts: Parser, expression: TS.Expression): TS.Expression[] {
+  const value = withoutParentheses(ts, expression);
+  if (ts.isConditionalExpression(value)) {
+    return [value.whenTrue, value.whenFalse].flatMap((each) => valuesOf(ts, each));
+  }
+  if (ts.isBinaryExpression(value)) {
+    const { SyntaxKind: Kind } = ts;
+    const { kind } = value.operatorToken;
+    if (kind === Kind.CommaToken) return valuesOf(ts, value.right);
+    const isLogical = [Kind.AmpersandAmpersandToken, Kind.BarBarToken, Kind.QuestionQuestionToken];
+    if (isLogical.includes(kind)) return [value.left, value.right].flatMap((each) => valuesOf(ts, each));
+  }
+  return [value];
+}
+
+function mayBePromise(ts: Parser, value: TS.Expression): boolean {
+  const isUnknown =
+    ts.isIdentifier(value) ||
+    ts.isCallExpression(value) ||
+    ts.isNewExpression(value) ||
+    ts.isPropertyAccessExpression(value) ||
+    ts.isElementAccessExpression(value) ||
+    ts.isTaggedTemplateExpression(value);
+  return isUnknown && constantOf(ts, value) === undefined;
+}
+
+function isImmediate(ts: Parser, value: TS.Expression): boolean {
+  return (
+    !ts.isAwaitExpression(value) && !ts.isYieldExpression(value) && constantOf(ts, value)?.value !== null
+  );
+}
