@@ -1,5 +1,6 @@
 import { afterIo, type Clock, type Timer } from "../base/clock";
-import { inRoot, runInNextTick, runInPromiseJob } from "../base/root-context";
+import { inRoot } from "../base/root-context";
+import { partsOf, TickBatch } from "../base/tick-batch";
 import { MOST_AT_ONCE } from "../stores/port";
 import { repliesIn } from "../stores/replies";
 
@@ -194,7 +195,7 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   readonly #sendMany: SendMany<Sent> | undefined;
   readonly #mostAtOnce: number;
   readonly #firstBatchSize: number;
-  #pending: Sent[] = [];
+  readonly #pending = new TickBatch<Sent>((commands) => this.#send(commands));
   /** How many batches are in flight. */
   #batchesInFlight = 0;
 
@@ -211,34 +212,24 @@ export class Batch<Sent extends Command<Reply>, Reply> {
   send(command: Sent, timeoutMs = Infinity): void {
     if (this.#sendMany === undefined) return this.#inFlight.send(command, timeoutMs);
     this.#inFlight.begin(command, timeoutMs);
-    const count = this.#pending.push(command);
+    // A lone caller does not wait for a tick.
+    const count = this.#pending.add(command, this.#inFlight.size <= 1);
     if (count >= (this.#batchesInFlight === 0 ? this.#firstBatchSize : this.#mostAtOnce))
-      return inRoot(this.#flush);
-    if (count > 1) return;
-    // A tick runs after all pending promise jobs, so callers that one reply woke share a batch. A lone caller does not wait for a tick.
-    // The next promise job is late enough for commands that one piece of code sends together.
-    if (this.#inFlight.size > 1) runInNextTick(this.#flush);
-    else runInPromiseJob(this.#flush);
+      this.#pending.flush();
   }
 
   /** Cancels a command that was not sent yet. Returns whether it did. */
   cancel(command: Sent): boolean {
-    const index = this.#pending.indexOf(command);
-    if (index < 0) return false;
-    this.#pending.splice(index, 1);
-    return this.#inFlight.forget(command);
+    return this.#pending.remove(command) && this.#inFlight.forget(command);
   }
 
-  readonly #flush = (): void => {
-    const pending = this.#pending;
-    this.#pending = [];
-    for (let from = 0; from < pending.length; from += this.#mostAtOnce) {
-      const some = pending.slice(from, from + this.#mostAtOnce);
+  #send(commands: readonly Sent[]): void {
+    for (const some of partsOf(commands, this.#mostAtOnce)) {
       const [first] = some;
       if (first !== undefined && some.length === 1) this.#inFlight.follow(first);
       else void this.#sendTogether(some);
     }
-  };
+  }
 
   async #sendTogether(commands: readonly Sent[]): Promise<void> {
     let replies: readonly unknown[];

@@ -130,6 +130,7 @@ function checked(store: Store, what: string): Store {
 function missingIn(store: Store | null): string | undefined {
   const missing = STORE_METHODS.find((name) => typeof store?.[name] !== "function");
   if (missing !== undefined || store === null) return missing;
+  if (store.queue !== undefined && store.listen === undefined) return "listen";
   const optional = OPTIONAL_METHODS.find((name) => !["function", "undefined"].includes(typeof store[name]));
   if (optional !== undefined) return optional;
   for (const [group, names] of Object.entries(STORE_GROUPS)) {

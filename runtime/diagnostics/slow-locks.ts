@@ -53,7 +53,7 @@ export function warnOfSlowLocks(
 
 async function holdersText(all: Lockers, { key, store }: LockEvent): Promise<string> {
   const of = all.get(store);
-  if (of === undefined) return "its holder is not known";
+  if (of?.store.admin === undefined) return "its holder is not known";
   try {
     const { holds } = await inspectKey(of, key);
     const holders = holdersOf(of, key, holds);

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from "../base/clock";
 import type { InFlight } from "../commands/in-flight";
 import { renewMany } from "../commands/renew";
-import { runInNextTick } from "../base/root-context";
+import { partsOf, TickBatch } from "../base/tick-batch";
 import { MOST_AT_ONCE, type Store } from "../stores/port";
 import { ofReplicas } from "./lease";
 import { groupForCommands } from "./renewals";
@@ -22,7 +22,9 @@ export class Refreshes {
   readonly #store: Store;
   readonly #inFlight: InFlight;
   readonly #timer: Timer;
-  #pending = new Set<SharedLease>();
+  readonly #batch = new TickBatch<SharedLease>((leases) => this.#send(leases));
+  /** The leases in the batch. */
+  readonly #pending = new Set<SharedLease>();
   #soon = new Set<SharedLease>();
   /** Leases that the store may have lost and has not yet confirmed. */
   readonly #inDoubt = new Set<SharedLease>();
@@ -49,8 +51,9 @@ export class Refreshes {
   /** Renews the lease in this tick. */
   now(lease: SharedLease): void {
     if (this.#soon.delete(lease) && this.#soon.size === 0) this.#timer.clear();
-    if (this.#pending.size === 0) runInNextTick(this.#send);
+    if (this.#pending.has(lease)) return;
     this.#pending.add(lease);
+    this.#batch.add(lease);
   }
 
   /** Renews the lease within a few milliseconds. */
@@ -62,19 +65,17 @@ export class Refreshes {
 
   /** Stops the renewals of a lease that has ended. All callers that left it know the outcome. */
   forget(lease: SharedLease): void {
-    this.#pending.delete(lease);
+    if (this.#pending.delete(lease)) this.#batch.remove(lease);
     if (this.#inDoubt.delete(lease) && this.#inDoubt.size === 0) this.#retryTimer.clear();
     if (this.#soon.delete(lease) && this.#soon.size === 0) this.#timer.clear();
   }
 
-  readonly #send = (): void => {
-    const pending = this.#pending;
-    this.#pending = new Set();
+  #send(pending: readonly SharedLease[]): void {
+    this.#pending.clear();
     for (const { leases, timeoutMs } of groupForCommands(pending, this.#inFlight.usualTimeoutMs)) {
-      for (let from = 0; from < leases.length; from += MOST_AT_ONCE)
-        void this.#renew(leases.slice(from, from + MOST_AT_ONCE), timeoutMs);
+      for (const some of partsOf(leases, MOST_AT_ONCE)) void this.#renew(some, timeoutMs);
     }
-  };
+  }
 
   async #renew(leases: readonly SharedLease[], timeoutMs: number): Promise<void> {
     for (const lease of leases) lease.queue.beforeRefresh(lease);

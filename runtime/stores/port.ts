@@ -223,10 +223,7 @@ export interface Store {
   /** Commands for many keys. Without them, the runtime sends the requests one by one. */
   readonly batch?: StoreBatch | undefined;
 
-  /**
-   * Subscribes the listener. Returns a function that unsubscribes it. A store that reports nothing by itself leaves it out. Waiters then
-   * learn what their queue reserved when they next ask.
-   */
+  /** Subscribes the listener. Returns a function that unsubscribes it. A store with a `queue` must have this method. */
   readonly listen?: ((listener: StoreListener) => () => void) | undefined;
   /** Closes what the store opened itself, and only that. A store that opens nothing leaves it out. */
   readonly close?: (() => Promise<void>) | undefined;

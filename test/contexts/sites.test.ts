@@ -107,11 +107,10 @@ test("the finder reads the files that are known to have timers, ticks, and handl
   const files = new Set(sitesInRuntime().map(({ file }) => file));
   for (const file of [
     "base/clock.ts",
+    "base/tick-batch.ts",
     "commands/in-flight.ts",
     "lock/on-abort.ts",
     "diagnostics/slow-locks.ts",
-    "stores/quorum/request-batch.ts",
-    "stores/redis/cluster/routes.ts",
     "stores/redis/confirmer.ts",
     "stores/redis/inbox.ts",
   ]) {

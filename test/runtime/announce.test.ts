@@ -15,7 +15,7 @@ function announced(): { fleet: Fleet; process: ReturnType<Fleet["process"]>; ann
   const fleet = new Fleet();
   const announcements: Announcement[] = [];
   const began = fleet.clock.now();
-  Object.assign(fleet.store, {
+  Object.assign(fleet.store.admin, {
     announce: async ({ about }: AnnounceRequest) => {
       const { holds = [] } = JSON.parse(about) as Partial<Announcement>;
       announcements.push({ at: fleet.clock.now() - began, holds });

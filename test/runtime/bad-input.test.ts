@@ -288,6 +288,35 @@ for (const [what, configuration, ...words] of [
     "`store`",
     "with a function `renew`",
   ],
+  [
+    "a store with half a queue",
+    {
+      store: {
+        listen: body,
+        renew: body,
+        release: body,
+        acquire: body,
+        peek: body,
+        queue: { enqueue: body },
+      },
+    },
+    "`store`",
+    "with a function `queue.dequeue`",
+  ],
+  [
+    "a store with a queue, but without listen()",
+    {
+      store: {
+        renew: body,
+        release: body,
+        acquire: body,
+        peek: body,
+        queue: { enqueue: body, dequeue: body, releaseAndEnqueue: body },
+      },
+    },
+    "`store`",
+    "with a function `listen`",
+  ],
   ["a store of another version", { store: { take: body } }, "`store`", "memoryStore(), got { take }"],
   ["a store that cannot be formatted", { store: unshowable }, "`store`", UNSHOWABLE],
   ["a clock null", { store, clock: null }, "`clock`", "function `now`", "got null"],

@@ -263,7 +263,7 @@ test.serial("forceRelease() rejects invalid keys and options", async (t) => {
 });
 
 test.serial("forceRelease() throws LOCK_UNREACHABLE if the store does not reply", async (t) => {
-  const store = but(memoryStore(), { peek: () => Promise.reject(new Error("no route")) });
+  const store = but(memoryStore(), { inspect: () => Promise.reject(new Error("no route")) });
   configure({ ...QUIET, store });
   await t.throwsAsync(forceRelease("k"), { code: "LOCK_UNREACHABLE", message: /no route/ });
 });

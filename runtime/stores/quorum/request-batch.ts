@@ -1,4 +1,4 @@
-import { runInPromiseJob } from "../../base/root-context";
+import { partsOf, TickBatch } from "../../base/tick-batch";
 import { MOST_AT_ONCE } from "../port";
 
 type Send<Request, Reply> = (request: Request, timeoutMs: number) => Promise<Reply>;
@@ -14,7 +14,9 @@ interface Pending<Request, Reply> {
 export class RequestBatch<Request, Reply> {
   readonly #sendOne: Send<Request, Reply>;
   readonly #sendMany: Send<readonly Request[], readonly (Reply | Error)[]> | undefined;
-  #pending: Pending<Request, Reply>[] = [];
+  readonly #pending = new TickBatch<Pending<Request, Reply>>((pending) => {
+    for (const some of partsOf(pending, MOST_AT_ONCE)) this.#send(some);
+  });
 
   constructor(
     sendOne: Send<Request, Reply>,
@@ -26,16 +28,9 @@ export class RequestBatch<Request, Reply> {
 
   ask(request: Request, timeoutMs: number): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      if (this.#pending.push({ request, timeoutMs, resolve, reject }) === 1) runInPromiseJob(this.#flush);
+      this.#pending.add({ request, timeoutMs, resolve, reject }, true);
     });
   }
-
-  readonly #flush = (): void => {
-    const pending = this.#pending;
-    this.#pending = [];
-    for (let at = 0; at < pending.length; at += MOST_AT_ONCE)
-      this.#send(pending.slice(at, at + MOST_AT_ONCE));
-  };
 
   #send(pending: readonly Pending<Request, Reply>[]): void {
     if (pending.length === 1 || this.#sendMany === undefined) {

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock";
-import { listenInRoot, runInNextTick } from "../../base/root-context";
+import { listenInRoot } from "../../base/root-context";
+import { TickBatch } from "../../base/tick-batch";
 import { MOST_AT_ONCE, type RenewReply, type RenewRequest } from "../port";
 import type { Duplicable, OwnConnection } from "./client";
 import { Database } from "./database";
@@ -64,7 +65,11 @@ export class Confirmer {
   readonly #slotOf: (key: string) => number;
   readonly #clock: Clock;
   #connection: Connection | undefined;
-  #pending: PendingHold[] = [];
+  readonly #arriving = new TickBatch<PendingHold>((holds) => {
+    this.#pending.push(...holds);
+    if (!this.#isBusy) void this.#sendAll();
+  });
+  readonly #pending: PendingHold[] = [];
   #isBusy = false;
   #isClosed = false;
 
@@ -92,8 +97,7 @@ export class Confirmer {
         cancel();
         resolve(reply);
       };
-      this.#pending.push({ request, isAsking, dueAt: this.#clock.now() + timeoutMs, settle });
-      if (!this.#isBusy && this.#pending.length === 1) runInNextTick(() => void this.#sendAll());
+      this.#arriving.add({ request, isAsking, dueAt: this.#clock.now() + timeoutMs, settle });
     });
   }
 

@@ -1,4 +1,5 @@
 import { systemClock } from "../../../base/clock";
+import { partsOf } from "../../../base/tick-batch";
 import { MOST_AT_ONCE } from "../../port";
 import { isBeforeRedis7, isDenied, isUnknownScript, translateError } from "../errors";
 import type { Command } from "../many";
@@ -65,11 +66,7 @@ export function chunksOf<Item>(
   shards: Shards | undefined,
 ): readonly (readonly Item[])[] {
   const groups = shards === undefined ? [items] : grouped(items, keyOf, shards);
-  return groups.flatMap((group) =>
-    Array.from({ length: Math.ceil(group.length / MOST_AT_ONCE) }, (_, index) =>
-      group.slice(index * MOST_AT_ONCE, (index + 1) * MOST_AT_ONCE),
-    ),
-  );
+  return groups.flatMap((group) => (group.length === 0 ? [] : partsOf(group, MOST_AT_ONCE)));
 }
 
 /** Returns the reply. If it failed because the slot of the keys is migrating, runs `inParts` instead, which uses one key at a time. */

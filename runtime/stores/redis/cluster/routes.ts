@@ -1,4 +1,4 @@
-import { runInPromiseJob } from "../../../base/root-context";
+import { partsOf, TickBatch } from "../../../base/tick-batch";
 import type { RedisClient } from "../client";
 import { faultOfClient } from "../client-state";
 import type { Command } from "../many";
@@ -24,6 +24,11 @@ interface Sending {
   readonly reject: (error: unknown) => void;
 }
 
+interface SendingTo {
+  readonly node: RedisClient;
+  readonly sending: Sending;
+}
+
 /**
  * Sends commands directly to the masters of their slots. Commands that are sent together go in one write. A cluster client would write each
  * command separately. It would also retry for a tenth of a second if the keys of a script are on two nodes. If a node does not serve a
@@ -33,7 +38,7 @@ export class Routes {
   readonly #client: RedisClient;
   readonly #shards: Shards;
   readonly #prefix: string;
-  #open = new Map<RedisClient, Sending[]>();
+  readonly #open = new TickBatch<SendingTo>((open) => this.#flush(open));
   /** The scripts that were loaded over each connection. */
   readonly #loadedScripts = new WeakMap<RedisClient, Set<string>>();
   readonly #loads = new Map<string, Promise<unknown>>();
@@ -86,22 +91,21 @@ export class Routes {
   }
 
   #add(node: RedisClient, sending: Sending): void {
-    if (this.#open.size === 0) runInPromiseJob(this.#flush);
-    const others = this.#open.get(node);
-    if (others === undefined) this.#open.set(node, [sending]);
-    else others.push(sending);
+    this.#open.add({ node, sending }, true);
   }
 
-  readonly #flush = (): void => {
-    const open = this.#open;
-    this.#open = new Map();
+  #flush(open: readonly SendingTo[]): void {
     this.#shards.forgetMasters();
-    for (const [node, sendings] of open) {
-      for (let from = 0; from < sendings.length; from += MOST_IN_A_WRITE) {
-        this.#write(node, sendings.slice(from, from + MOST_IN_A_WRITE));
-      }
+    const byNode = new Map<RedisClient, Sending[]>();
+    for (const { node, sending } of open) {
+      const others = byNode.get(node);
+      if (others === undefined) byNode.set(node, [sending]);
+      else others.push(sending);
     }
-  };
+    for (const [node, sendings] of byNode) {
+      for (const some of partsOf(sendings, MOST_IN_A_WRITE)) this.#write(node, some);
+    }
+  }
 
   #write(node: RedisClient, sendings: readonly Sending[]): void {
     const pipeline = node.pipeline?.();
