@@ -232,12 +232,12 @@ function run({ dir }: Project, [program, ...args]: Command): boolean {
 function showFirstLock(project: Project, { draft, found, lock, host, isComplete }: Plan): boolean {
   if (draft.text(lock.file) === undefined) return true;
   if (host?.tryOut === undefined) {
-    const run = found
+    const command = found
       .map(([one]) => one.next(project, draft, lock.file).command)
-      .find((command) => command.includes(lock.file));
-    if (run !== undefined) {
+      .find((one) => one.includes(lock.file));
+    if (command !== undefined) {
       print(
-        safe`Your first lock is in ${lock.file}. To run it, use \`${run}\`. It prints \`A1 is paid under LOCK_firstLock_A1\`.`,
+        safe`Your first lock is in ${lock.file}. To run it, use \`${command}\`. It prints \`A1 is paid under LOCK_firstLock_A1\`.`,
       );
       return true;
     }
