@@ -583,51 +583,59 @@ inMatrix(
   },
 );
 
-inMatrix("NestJS 11: ts-jest reports a package that was built without its locks", async (t) => {
-  t.timeout(300_000);
-  const options = { ...COMPILER_OPTIONS, types: ["node", "jest"], esModuleInterop: true };
-  const project = await NestProject.make(
-    {
-      "tsconfig.json": JSON.stringify({
-        compilerOptions: { ...options, plugins: [PLUGIN] },
-        include: ["src"],
-      }),
-      "jest.config.json": JSON.stringify({
-        rootDir: "src",
-        testRegex: String.raw`.*\.spec\.ts$`,
-        transform: { "^.+\\.(t|j)s$": "ts-jest" },
-        cacheDirectory: "<rootDir>/../cache",
-      }),
-      "shop/package.json": `{ "name": "shop" }`,
-      "shop/index.js": "exports.refund = async (id) => id;",
-      "shop/index.d.ts": `/** @redisLock businessFlag=refund keyName=id */
+inMatrix(
+  "NestJS 11: ts-jest reports a package that was built without its locks, except with isolatedModules",
+  async (t) => {
+    t.timeout(300_000);
+    const options = { ...COMPILER_OPTIONS, types: ["node", "jest"], esModuleInterop: true };
+    const configOf = (compilerOptions: object): string =>
+      JSON.stringify({ compilerOptions: { ...compilerOptions, plugins: [PLUGIN] }, include: ["src"] });
+    const project = await NestProject.make(
+      {
+        "tsconfig.json": configOf(options),
+        "jest.config.json": JSON.stringify({
+          rootDir: "src",
+          testRegex: String.raw`.*\.spec\.ts$`,
+          transform: { "^.+\\.(t|j)s$": "ts-jest" },
+          cacheDirectory: "<rootDir>/../cache",
+        }),
+        "shop/package.json": `{ "name": "shop" }`,
+        "shop/index.js": "exports.refund = async (id) => id;",
+        "shop/index.d.ts": `/** @redisLock businessFlag=refund keyName=id */
 export declare function refund(id: string): Promise<string>;
 `,
-      // No tag is in these files, so only the check of dependencies can find the missing lock.
-      "src/refunds.ts": `import { refund } from "shop";\nexport const refunded = (): Promise<string> => refund("A1");\n`,
-      "src/refunds.spec.ts": `import { refunded } from "./refunds";
+        // No tag is in these files, so only the check of dependencies can find the missing lock.
+        "src/refunds.ts": `import { refund } from "shop";\nexport const refunded = (): Promise<string> => refund("A1");\n`,
+        "src/refunds.spec.ts": `import { refunded } from "./refunds";
 test("refunds", async () => expect(await refunded()).toBe("A1"));
 `,
-    },
-    "11",
-  );
-  const link = join(project.dir, "../node_modules/shop");
-  await rm(link, { recursive: true, force: true });
-  await cp(project.path("shop"), link, { recursive: true });
-  t.teardown(() => rm(link, { recursive: true }));
-  const jest = (): Promise<Finished> =>
-    project.runWith(project.node, "../node_modules/jest/bin/jest.js", "--no-cache", "refunds");
-  await project.patch("install");
-  t.teardown(() => project.patch("uninstall"));
-  const { code, stderr } = await jest();
-  t.is(code, 1, stderr);
-  t.regex(
-    stripVTControlCharacters(stderr),
-    /src\/refunds\.ts:1:24.*TS901403: LW1403: This imports `refund`/s,
-  );
-  await project.patch("uninstall");
-  t.like(await jest(), { code: 0 });
-});
+      },
+      "11",
+    );
+    const link = join(project.dir, "../node_modules/shop");
+    await rm(link, { recursive: true, force: true });
+    await cp(project.path("shop"), link, { recursive: true });
+    t.teardown(() => rm(link, { recursive: true }));
+    const jest = (): Promise<Finished> =>
+      project.runWith(project.node, "../node_modules/jest/bin/jest.js", "--no-cache", "refunds");
+    await project.patch("install");
+    t.teardown(() => project.patch("uninstall"));
+    const { code, stderr } = await jest();
+    t.is(code, 1, stderr);
+    t.regex(
+      stripVTControlCharacters(stderr),
+      /src\/refunds\.ts:1:24.*TS901403: LW1403: This imports `refund`/s,
+    );
+    // ts-jest then compiles each file alone, and does not look at its packages. `check` does.
+    await project.write({ "tsconfig.json": configOf({ ...options, isolatedModules: true }) });
+    t.like(await jest(), { code: 0 });
+    const checked = await lockweave(project, "check");
+    t.is(checked.code, 1);
+    t.regex(checked.stdout + checked.stderr, /^src\/refunds\.ts:1:24: LW1403: This imports `refund`/m);
+    await project.patch("uninstall");
+    t.like(await jest(), { code: 0 });
+  },
+);
 
 /** The extensions in imports. `nest new` creates ES modules in version 12 and CommonJS in version 11. */
 const EXTENSIONS: Readonly<Record<Version, string>> = { "12": ".js", "11": "" };
