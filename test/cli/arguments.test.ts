@@ -1,4 +1,5 @@
 import test from "ava";
+import packageJson from "../../package.json";
 import { HELP, parseCommand } from "../../transformer/cli/arguments";
 import { UsageError } from "../../transformer/verify/usage-error";
 import { makeProject } from "../hosts/project";
@@ -96,7 +97,7 @@ test("the command line suggests a name for an unknown command or option, and rep
 test.serial("--help and --version print to stdout, and an unknown command exits with 2", async (t) => {
   const project = await makeProject({ "src/a.ts": "export {};\n" });
   t.deepEqual(await lockweave(project, "--help"), { code: 0, stdout: HELP, stderr: "" });
-  t.regex((await lockweave(project, "--version")).stdout, /^\d+\.\d+\.\d+\n$/);
+  t.is((await lockweave(project, "--version")).stdout, `${packageJson.version}\n`);
   t.deepEqual(await lockweave(project, "chek"), {
     code: 2,
     stdout: "",
