@@ -11,7 +11,7 @@ import type { Lease } from "../queue/lease";
 import type { LocalQueue, Obstacle } from "../queue/local-queue";
 import type { SharedQueue } from "../queue/shared-queue";
 import type { LockTerms, Waiter } from "../queue/waiter";
-import { fixOfKey, stateOfKey } from "../stores/key-state";
+import { FIX_OF_BUSY_LOCK, fixOfKey, stateOfKey } from "../stores/key-state";
 import { nameOf, type LockEvent } from "./events";
 import type { CallSite, Locker } from "./locker";
 import { namedError } from "./named-error";
@@ -315,9 +315,9 @@ export class Wait implements Waiter, Sleeper {
       throw new LockUnreachableError(message, { cause: error });
     }
     if (onFailure === "skip") return;
-    const fix = obstacle.kind === "held elsewhere" ? fixOfKey(obstacle.value) : undefined;
+    const fix = obstacle.kind === "held elsewhere" ? fixOfKey(obstacle.value) : FIX_OF_BUSY_LOCK;
     const timeout = new LockWaitTimeoutError(
-      `LOCK_WAIT_TIME_OUT: ${name} ${this.describe(obstacle)} and did not become free ${waited}${fix === undefined ? "" : `. Fix: ${fix}`}`,
+      `LOCK_WAIT_TIME_OUT: ${name} ${this.describe(obstacle)} and did not become free ${waited}. Fix: ${fix}`,
     );
     throw Failure === undefined ? timeout : new Failure(timeout.message, { cause: timeout });
   }

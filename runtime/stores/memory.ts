@@ -65,6 +65,7 @@ class MemoryStore implements Store {
   readonly #clock: Clock;
   readonly #entries = new RecyclingMap<string, Entry>();
   readonly #listeners = new Set<StoreListener>();
+  /** The subjects of earlier warnings. */
   readonly #warnings = new Set<string>();
   #lastToken = 0;
   /** Whether the last call of `#first` found more dead waiters in front than it removes. */
@@ -257,7 +258,8 @@ class MemoryStore implements Store {
     entry.held = undefined;
     entry.shares ??= new MemoryShares();
     const other = entry.shares.otherLimit(permits);
-    if (other !== undefined) this.#warn(permitsDiffer(permits, other));
+    if (other !== undefined)
+      this.#warn(permitsDiffer(request.key, permits, other), `permits ${permits} ${other}`);
     const granted = entry.shares.join(requestId, expiresAt, permits, count ?? 1);
     return {
       acquired: true,
@@ -274,9 +276,10 @@ class MemoryStore implements Store {
     return acquired;
   }
 
-  #warn(message: string): void {
-    if (this.#warnings.has(message)) return;
-    this.#warnings.add(message);
+  /** Reports a warning, unless it has already reported one about this subject. */
+  #warn(message: string, subject: string): void {
+    if (this.#warnings.has(subject)) return;
+    this.#warnings.add(subject);
     for (const listener of this.#listeners) listener.onWarning(message);
   }
 
