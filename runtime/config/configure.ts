@@ -314,7 +314,7 @@ const ADDRESS_HINT =
 function checkReplicas(settings: Settings, { confirmsReplicas = false }: Store): Settings {
   if (settings.replicas === 0 || confirmsReplicas) return settings;
   throw new LockOptionError(
-    `replicas=${settings.replicas} needs \`configure({ redis })\` with one Redis, Sentinel, or a cluster. This store has no replicas. (A quorum asks a majority of its masters instead: leave \`replicas\` out.)`,
+    `replicas=${settings.replicas} needs \`configure({ redis })\` with one Redis, Sentinel, or a cluster. This store has no replicas. For a quorum, leave \`replicas\` out, because a majority of its masters confirms each lock.`,
   );
 }
 

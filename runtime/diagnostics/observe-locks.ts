@@ -134,7 +134,7 @@ function instrumentsOf(meter: Meter) {
   return {
     waits: meter.createHistogram("lockweave.lock.wait", {
       unit: "s",
-      description: "How long a lock was waited for, by whether it was granted",
+      description: "How long callers waited for a lock, by outcome",
       advice,
     }),
     holds: meter.createHistogram("lockweave.lock.hold", {

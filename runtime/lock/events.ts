@@ -138,7 +138,7 @@ export class Events {
   ends(lock: LockEvent, outcome: Outcome, heldMs: number, trouble: unknown): void {
     const line = (): string => `${prefixOf(lock)} ${outcome} after ${Math.round(heldMs)} ms`;
     if (outcome === "unknown") {
-      const explanation = `the store did not confirm the release (${errorMessage(trouble)}). Lockweave sends it again. The key expires within its lock time`;
+      const explanation = `the store did not confirm the release (${errorMessage(trouble)}). Lockweave resends it. The key expires within its lock time`;
       this.#logger.warn(`${line()}: ${explanation}`);
     } else {
       this.#logger.debug?.(line());

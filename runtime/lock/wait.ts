@@ -293,7 +293,7 @@ export class Wait implements Waiter, Sleeper {
   }
 
   onClosed(): void {
-    const message = `${nameOf(this.#lock)}: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or give it more patience`;
+    const message = `${nameOf(this.#lock)}: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or set a longer patience`;
     this.refuse(new LockClosedError(message));
   }
 

@@ -6,7 +6,7 @@ import { packageEntry, isTypeScript, javaScriptsOf } from "./package-entry";
 import type { PlacedProblem } from "./project";
 import { importProblem, isLoaded, takenBy, type Taken } from "./taken";
 
-// `paths` leads the compiler to the sources of a library, as in a workspace of Nx, and this build emits and weaves them. But the output
+// `paths` points the compiler to the sources of a library, as in a workspace of Nx, and this build emits and weaves them. But the output
 // still imports the library by its name. So Node looks for a package of that name, and loads the file that the package exports.
 
 /** A project with `paths`, as its compiler sees it. */

@@ -25,7 +25,7 @@ export interface QuorumOptions {
  * survives the loss of the others. Give all processes the same masters, in the same order.
  *
  * @param masters at least three: ioredis clients of one node each, which you close yourself, or `redis://` URLs
- * @throws {LockOptionError} if one of them cannot be a master, or is given twice
+ * @throws {LockOptionError} if one of them cannot be a master, or appears twice
  */
 export function quorumStore(
   masters: readonly (RedisClient | RedisAddress)[],

@@ -38,8 +38,9 @@ const ATTRIBUTES = `There are ${ATTRIBUTE_NAMES.map((name) => `\`${name}\``).joi
 const SWITCHES = ATTRIBUTE_NAMES.filter((name) => TABLE[name].kind === "switch");
 const PARAMETERS = "It has `orderNo`, `order`, `tenant`, `first`.";
 const DURATION_IN_SECONDS =
-  "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
-const DURATION_IN_MS = "a duration such as `500ms`, `20s` or `2m` (a bare number is in ms), at most 24 hours";
+  "a duration such as `500ms`, `20s`, or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
+const DURATION_IN_MS =
+  "a duration such as `500ms`, `20s`, or `2m` (a bare number is in ms), at most 24 hours";
 const REFUSED_TYPE = "`@redisLock` works only in a JSDoc comment. Begin the comment with `/**`.";
 const ELSEWHERE = (what: string): string =>
   `${NO_FUNCTION(what)} The function is declared elsewhere, and would run unlocked. Put the tag on its declaration.`;
@@ -69,7 +70,7 @@ const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=«pay;» keyName=orderNo"),
     code: "LW1012",
     message:
-      "Expected a value, got `pay;`. Separate attributes with spaces, not semicolons. Put a value that contains a semicolon in quotes.",
+      "Expected a value, got `pay;`. Separate attributes with spaces, not semicolons. Quote a value that contains a semicolon.",
   },
   {
     title: "a bare word",
@@ -250,13 +251,13 @@ const GRAMMAR: readonly Row[] = [
     title: "an attribute given twice",
     source: onMethod("@redisLock businessFlag=pay lockTime=20 «lockTime»=30"),
     code: "LW1003",
-    message: "The attribute `lockTime` is given twice.",
+    message: "The attribute `lockTime` appears twice.",
   },
   {
     title: "an attribute given twice on different lines",
     source: onMethod("@redisLock businessFlag=pay\n   *   keyName=orderNo\n   *   «businessFlag»=pay"),
     code: "LW1003",
-    message: "The attribute `businessFlag` is given twice.",
+    message: "The attribute `businessFlag` appears twice.",
   },
   {
     title: "a missing value at the end of the tag",
@@ -916,7 +917,8 @@ const KEYS: readonly Row[] = [
 
 const TAG = "/** «@redisLock» businessFlag=pay */";
 const ACCESSOR = "An accessor cannot wait for a lock. Put `@redisLock` on an async method.";
-const SEVERAL = "`@redisLock` before several variables is ambiguous. Declare the function alone.";
+const SEVERAL =
+  "`@redisLock` before several variables is ambiguous. Declare the function in a statement of its own.";
 const GENERATOR = "A synchronous generator cannot wait for a lock. Make it an `async` generator.";
 const REENTRANT_GENERATOR =
   "A generator cannot be `reentrant`, because its body cannot become a separate function. Write `reentrant=false`.";
@@ -1299,7 +1301,7 @@ const PLACES: readonly Row[] = [
     fileName: "a.js",
     code: "LW1313",
     message:
-      "The body of a generator becomes a block, in which `a` can be declared only once. Rename one of the two.",
+      "The body of a generator becomes a block, in which `a` can be declared only once. Rename one of them.",
   })),
   ...[
     ["class with nothing else", `export class A { ${TAG} }`],

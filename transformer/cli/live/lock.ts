@@ -40,7 +40,7 @@ export async function releaseLock(
     }
     print(...lockTable([seen.row], 1));
     if (!how.isAgreed && !(await confirms(safe`${takeQuestion(how.now)}`))) {
-      print(safe`Nothing was changed. To confirm without a question, use \`--yes\`.`);
+      print(safe`Nothing was changed. To confirm in advance, use \`--yes\`.`);
       return NOT_AGREED;
     }
     const isTaken = await take(deployment, options.prefix, seen, how.now);
