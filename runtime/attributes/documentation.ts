@@ -94,7 +94,8 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   holdAtMost: {
     byDefault: "no limit",
     meaning: "Stops renewing this long after the lock was acquired",
-    details: "A body that hangs then loses the lock, and its `signal` aborts. `holdAtMost` is at least `lockTime`.",
+    details:
+      "A body that hangs then loses the lock, and its `signal` aborts. `holdAtMost` is at least `lockTime`.",
     examples: ["5m", "1h"],
   },
   autoUnlock: {

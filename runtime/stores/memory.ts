@@ -47,8 +47,8 @@ interface Entry {
 }
 
 /**
- * Returns a store that keeps locks in this process, for tests, scripts, and trials without a server. It keeps the same contract as the
- * Redis store, but excludes nobody outside this process.
+ * Returns a store that keeps locks in memory, for tests, scripts, and trials. It behaves like the Redis store, but excludes only callers in
+ * this process.
  */
 export function memoryStore(options: { readonly clock?: Clock } = {}): Store {
   const expected = (): LockOptionError =>
