@@ -34,7 +34,7 @@ function reference(): string {
     "## Attributes",
     `<!-- Generated from runtime/attributes/ by: ${COMMAND} -->`,
     table(["attribute", "default", "values", "meaning"], rows),
-    `A time is a number with a unit: ${units}. Without a unit, it is in seconds, but for ${inWords(inMs)} in milliseconds. It is at most ${LONGEST_DURATION_HOURS} hours.`,
+    `A time is a number with a unit: ${units}. Without a unit, it is in seconds, or in milliseconds for ${inWords(inMs)}. It is at most ${LONGEST_DURATION_HOURS} hours.`,
     "Notes:",
     notes.join("\n"),
     "These attributes cannot be combined:",

@@ -12,7 +12,7 @@ export { assertWoven } from "./woven/woven";
 
 /** The options of `testLocks()`. */
 export interface TestLocksOptions {
-  /** Lets callers wait as long as their tags say. By default a busy lock fails immediately. */
+  /** Lets callers wait as long as their tags say. By default, a busy lock fails immediately. */
   readonly waiting?: boolean;
   /** `false` if this test file is not woven, such as JavaScript that tests woven output. */
   readonly woven?: boolean;
@@ -33,15 +33,14 @@ export interface TestLocks extends AsyncDisposable {
    * @throws {Error} if the test still holds a lock
    */
   reset(): Promise<void>;
-  /** Does the same as `reset()`, and ends the test locks. Call it after all tests. */
+  /** Does the same as `reset()`, and removes the test locks. Call it after all tests. */
   close(): Promise<void>;
 }
 
 /**
- * Takes the place of `configure()` in unit tests. Locks live in memory, and a busy lock fails immediately. Every store that a tag names
- * exists, with locks of its own.
+ * Replaces `configure()` in unit tests. Locks live in memory, and a busy lock fails immediately. Every store that a tag names exists.
  *
- * @param handshake written by the transformer. Without it, this call throws, so that no test passes unwoven
+ * @param handshake written by the transformer. Without it, this call throws, so that no test passes in an unwoven build
  * @throws {LockNotWovenError} if the calling code was not woven
  * @throws {LockMisconfiguredError} if locks are already configured
  */

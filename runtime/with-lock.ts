@@ -16,9 +16,9 @@ import type { HeldLock } from "./lock/held-lock";
 import { isOptions, readFrom, readOptions } from "./base/options";
 import { formatValue } from "./base/format-value";
 
-/** The options of a lock that the code acquires by hand. */
+/** The options of a lock without a tag. */
 export interface WithLockOptions extends LockOptions {
-  /** Ends the wait for the lock: the call rejects with the signal's reason. It does not end a body that runs. */
+  /** Ends the wait for the lock. The call then rejects with the signal's reason. It does not end a running body. */
   readonly signal?: AbortSignal;
   /** Only in {@link ConditionalOptions}. */
   readonly when?: undefined;
@@ -41,8 +41,8 @@ const OWN_OPTIONS = ["signal", "when"] satisfies (keyof WithLockOptions)[];
 /**
  * Runs `body` under the lock, and releases the lock when the body ends or throws.
  *
- * @param key the full key. `lockKey(businessFlag, ...parts)` and wholeKey`...` make the keys of tags. With several keys, either
- *   all are acquired or none
+ * @param key the full key. `lockKey(businessFlag, ...parts)` and wholeKey`...` make the keys of tags. With several keys, all are acquired
+ *   or none
  * @returns what `body` returns, or `undefined` if `onFailure` is `"skip"` and the lock was not acquired
  * @throws {LockWaitTimeoutError} if another caller held the lock for the whole wait budget
  * @throws {LockUnreachableError} if the store did not reply
@@ -135,7 +135,7 @@ export async function obtain(
 export type TryOptions = Omit<WithLockOptions, "retryTimes" | "waitTime" | "onFailure">;
 
 /**
- * Tries once to acquire a lock, without waiting: see {@link obtain}.
+ * Tries once to acquire a lock, without waiting. See {@link obtain}.
  *
  * @returns `undefined` if another caller holds the lock
  * @throws {LockUnreachableError} if the store did not reply

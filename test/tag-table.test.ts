@@ -148,7 +148,7 @@ test.serial("onLost: a lost lock throws at the caller, or only warns with onLost
   await client.del("LOCK_lost");
   warnings.length = 0;
   t.is(await rows.onLostWarn(steal), "done");
-  t.regex(warnings.join(), /LOCK_lost.* was lost before the body ended \(somebody else holds it\)/);
+  t.regex(warnings.join(), /LOCK_lost.* was lost before the body ended \(another caller holds it\)/);
   t.is(await client.get("LOCK_lost"), "a stranger");
 });
 

@@ -15,13 +15,13 @@ export interface ForceOptions {
   /** The name of the store. */
   readonly store?: string;
   /**
-   * Frees the key immediately, whatever its value is. **A body may still run under it, and another body may then run at the same time.**
-   * The holder notices when it next asks the store.
+   * Frees the key immediately, whatever its value is. **Another body may then run while the holder's body still runs.** The holder notices
+   * when it next asks the store.
    */
   readonly now?: boolean;
   /**
-   * Revokes only these holders, by their `storeValue`s from `inspect()`. A caller that acquired the lock from the store since
-   * then keeps it. A hand-off inside a process keeps the value, so its new holder loses the lock. By default, all holders lose it.
+   * Revokes only these holders: their `storeValue`s from `inspect()`. A caller that has acquired the lock from the store since then keeps
+   * it. After a hand-off inside a process, the new holder has the same value, and loses the lock. By default, all holders lose it.
    */
   readonly from?: readonly string[];
 }
@@ -29,13 +29,12 @@ export interface ForceOptions {
 const OPTIONS: readonly string[] = ["store", "now", "from"] satisfies (keyof ForceOptions)[];
 
 /**
- * Revokes a lock. Nobody renews it any more, and each holder's `signal` aborts when it next asks the store (with a watchdog within a third
- * of its lock time). The key becomes free when the body ends or its time is over. So no two bodies run at once if the body stops when
- * `signal` aborts. A caller that acquires the lock in the meantime keeps it.
+ * Revokes a lock. Each holder's `signal` aborts when its process next asks the store. With a watchdog, that is within a third of its lock
+ * time. The key becomes free when the body ends or the lock time is over. A caller that acquires the lock in the meantime keeps it.
  *
  * @param key the full key, as `lockKey()` makes it
  * @returns the holders that lost the lock, as they were before
- * @throws {LockUnreachableError} if the store did not reply. Then it is unknown whether they lost it
+ * @throws {LockUnreachableError} if the store did not reply. Some holders may have lost the lock
  * @throws {LockMisconfiguredError} if the store has no `admin` group
  * @throws {LockOptionError} if another program wrote the value
  */

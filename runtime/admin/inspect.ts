@@ -6,29 +6,27 @@ import { isOptions, readOptions } from "../base/options";
 import { formatValue } from "../base/format-value";
 import { isReserved } from "../stores/value";
 
-/** The state of a lock a moment ago. */
+/** The state of a lock, which may be a moment old. */
 export interface InspectedLock {
   /** The full key. */
   readonly key: string;
   /** The name of its store. */
   readonly store: string;
-  /**
-   * `next`: nobody holds it, and it is reserved for the next waiter. `closed`: nobody holds it, and `lockAtLeast` keeps it closed.
-   */
+  /** `next`: free, but reserved for the next waiter. `closed`: free, but closed by `lockAtLeast`. */
   readonly state: "held" | "free" | "next" | "closed";
   /** Its holders. Several may hold a lock with `permits` or `mode: "read"`. */
   readonly holders: readonly InspectedHolder[];
   /**
-   * The number of waiters in the store queue, up to 1,000, without those that wait in the local queue of their process. `undefined` if the
-   * store does not know.
+   * The number of waiters in the store queue, up to 1,000. It does not include waiters in local queues. `undefined` if the store does not
+   * know.
    */
   readonly waiting: number | undefined;
-  /** The number of calls in this process that wait. */
+  /** The number of waiting calls in this process. */
   readonly waitingHere: number;
 }
 
 /**
- * Reports who holds a lock, until when, and how many wait. It changes nothing.
+ * Reports who holds a lock, until when, and how many callers wait. It changes nothing.
  *
  * @param key the full key, as `lockKey()` makes it
  * @throws {LockUnreachableError} if the store did not reply

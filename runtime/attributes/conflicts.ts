@@ -57,7 +57,7 @@ export const REFUSED_PAIRS: readonly RefusedPair[] = [
   {
     one: { name: "each", value: "true" },
     other: { name: "lockAtLeast" },
-    because: "if one key is busy, the others must be free at once",
+    because: "if one key is busy, the others must be released immediately",
   },
   ...(["lockAtLeast", "replicas"] as const).flatMap((name): readonly RefusedPair[] => [
     { one: { name }, other: { name: "mode", value: "read" }, because: `\`${name}\` needs an exclusive lock` },

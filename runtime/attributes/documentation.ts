@@ -33,12 +33,12 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
     byDefault: "none, so the flag alone is the lock",
     meaning: "The value that tells locks apart: a parameter, path, list, or expression",
     details:
-      'For example, the parameter `orderNo`, the path `order.user.id` or `this.tenant`, the list `tenant,order.id`, or the quoted expression `"order.lines[0].sku"`. Names from destructured parameters work, too.',
+      'For example, the parameter `orderNo`, the path `order.user.id` or `this.tenant`, the list `tenant,order.id`, or the quoted expression `"order.lines[0].sku"`. Destructured parameters work, too.',
   },
   keyType: {
     meaning: "How Lockweave reads the value: as itself, an object, or JSON",
     details:
-      "`VALUE` uses the value itself. `CLASS` uses a field of an object. `JSON` uses a field of JSON text, or of what `JSON.stringify` makes of the value. That includes `toJSON` and `Map`.",
+      "`VALUE` uses the value itself. `CLASS` uses a field of an object. `JSON` uses a field of JSON text, or of the result of `JSON.stringify(value)`.",
   },
   keyClass: {
     meaning: "The class or interface of the parameter, for `CLASS` and `JSON`",
@@ -50,12 +50,12 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   key: {
     meaning: 'The whole key as a template, instead of `businessFlag`: `"mutex:${orderNo}"`',
     details:
-      "Use it to share a lock with other programs. `${...}` holds a parameter, a path, or another expression. Write a text between two of them. No value may contain that text.",
+      "Use it to share a lock with other programs. `${...}` contains a parameter, a path, or another expression. Separate two of them by text that no value contains.",
   },
   when: {
     meaning: "Acquires the lock only if this boolean is true: a path or quoted expression",
     details:
-      'For example, `when="order.amount > 100"`. If it is false, the body runs without a lock, and `currentLock()` returns `undefined`.',
+      'For example, `when="order.amount > 100"`. If the condition is false, the body runs without a lock, and `currentLock()` returns `undefined`.',
   },
   lockTime: {
     meaning: "The time to live of the key, in seconds or with a unit",
@@ -69,13 +69,13 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   },
   waitTime: {
     meaning: "The time between two checks, in milliseconds or with a unit",
-    details: "A release wakes the waiter earlier. That uses up no check.",
+    details: "A release wakes the waiter earlier, which does not count as a check.",
     examples: ["5s", "500ms"],
   },
   onFailure: {
     meaning: "What happens if the lock is not free within the wait budget",
     details:
-      "`throw` throws a `LockWaitTimeoutError`. `skip` skips the body and resolves to `undefined`. The name of your own error class, such as `OrderBusyError`, throws that class with a message and the `cause`. If the store does not answer, all three throw `LOCK_UNREACHABLE`.",
+      "`throw` throws a `LockWaitTimeoutError`. `skip` skips the body and returns `undefined`. The name of an error class, such as `OrderBusyError`, throws that class with a message and the `cause`. If the store does not answer, the call always throws `LOCK_UNREACHABLE`.",
   },
   onLost: {
     meaning: "What happens if the lock ends before the body does",
@@ -88,13 +88,14 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   lockAtLeast: {
     byDefault: "no minimum",
     meaning: "Keeps the lock for at least this long, even if the body finishes sooner",
-    details: "Use it for jobs that several machines start by their clocks. It is at most `lockTime`.",
+    details: "Use it for jobs that several machines start at the same time. It is at most `lockTime`.",
     examples: ["10s", "1m"],
   },
   holdAtMost: {
     byDefault: "no limit",
     meaning: "Stops renewing this long after the lock was acquired",
-    details: "A body that hangs then loses the lock, and its `signal` aborts. It is at least `lockTime`.",
+    details:
+      "A body that hangs then loses the lock, and its `signal` aborts. `holdAtMost` is at least `lockTime`.",
     examples: ["5m", "1h"],
   },
   autoUnlock: {
@@ -104,12 +105,12 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   release: {
     meaning: "Whether the caller waits for the reply to the release",
     details:
-      "`background` does not wait, which saves a round trip. If only that reply shows that the lock was lost, Lockweave reports the loss in the log and the events.",
+      "`background` does not wait, which saves a round trip. If only the reply shows that the lock was lost, Lockweave reports the loss in the log and the events.",
   },
   reentrant: {
     meaning: "Lets the async context that holds the key acquire it again",
     details:
-      "Lockweave counts the entries. All branches of a `Promise.all` inside the body share the context, so all of them enter.",
+      "Lockweave releases the lock when the last of these bodies ends. All branches of a `Promise.all` inside the body share the context, so all of them enter.",
   },
   fencing: {
     meaning: "Draws a fencing token, which rises with each holder",
@@ -121,17 +122,17 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   },
   replicas: {
     meaning: "The number of replicas that must confirm the lock and each renewal",
-    details: "A failover to one of them does not lose the lock.",
+    details: "The lock survives a failover to one of them.",
     examples: ["1", "0"],
   },
   mode: {
     meaning: "`write` holds the lock alone. `read` shares it with other readers",
     details:
-      "Any number of readers may hold the lock. Readers and writers wait in one queue, and readers in a row enter together. The body of a reader may read again. If it asks to write, that is an error.",
+      "Any number of readers may hold the lock. Readers and writers wait in one queue, and consecutive readers enter together. A reader's body may read again. A write inside it is an error.",
   },
   permits: {
     meaning: `How many callers may hold the lock at once, at most ${inEnglish(ATTRIBUTES.permits.to)}`,
-    details: "If callers use two numbers, the smaller one applies, and Lockweave warns.",
+    details: "If callers use different numbers, the smallest one applies, and Lockweave logs a warning.",
     examples: ["5"],
   },
   each: {

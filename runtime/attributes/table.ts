@@ -22,8 +22,8 @@ export interface LockOptions {
   /** Renews the key at a third of `lockTime` while the lock is held. Default `true`. */
   readonly watchdog?: boolean;
   /**
-   * Keeps the lock for at least this long, even if the body finishes sooner. For jobs that several machines start by their
-   * clocks. At most `lockTime`. By default, the lock is free when the body is done.
+   * Keeps the lock for at least this long, even if the body finishes sooner. Use it for jobs that several machines start at the same time.
+   * At most `lockTime`. By default, the lock is free when the body ends.
    */
   readonly lockAtLeast?: Duration;
   /**
@@ -34,9 +34,8 @@ export interface LockOptions {
   /** `false` leaves the key to expire instead of releasing it. Default `true`. */
   readonly autoUnlock?: boolean;
   /**
-   * `"awaited"` (default): a release waits for the reply of the store. `"background"`: it does not wait if the lock is still
-   * sure to be held. If only that reply shows that the lock was lost, it goes to the logger and the events. The key counts as
-   * held in this process until the reply arrives.
+   * `"awaited"` (default): the caller waits for the store's reply to the release. `"background"`: it does not wait if the lock is certainly
+   * still held. If only the reply shows that the lock was lost, Lockweave reports the loss in the log and the events.
    */
   readonly release?: "awaited" | "background";
   /** Lets the async context that holds the lock acquire it again. Default `false`. */
@@ -48,17 +47,17 @@ export interface LockOptions {
   /** The number of replicas of the Redis master that must confirm the lock and each renewal. Default 0. */
   readonly replicas?: number;
   /**
-   * `"write"` (default): one caller holds the lock alone. `"read"`: any number of readers share it. First come, first served,
-   * and readers in a row enter together. Inside a reader's body, another read is allowed, and a write is an error.
+   * `"write"` (default): one caller holds the lock alone. `"read"`: any number of readers share it. Readers and writers wait in one queue,
+   * and consecutive readers enter together. A reader's body may read again, but a write inside it is an error.
    */
   readonly mode?: "read" | "write";
-  /** How many callers may hold the lock at once. Default 1. If callers use two numbers for a key, the smaller applies. */
+  /** How many callers may hold the lock at once. Default 1. If callers use different numbers for a key, the smallest one applies. */
   readonly permits?: number;
 }
 
 /** Where a project can set another default. Without it: in the plugin's `defaults`, and in those of `configure()`. */
 interface Preset {
-  /** `"plugin"`: only in the plugin's, because the attribute shapes the woven code. `"nowhere"`: the attribute is about one lock. */
+  /** `"plugin"`: only in the plugin's, because the attribute changes the woven code. `"nowhere"`: the attribute is about one lock. */
   readonly preset?: "plugin" | "nowhere";
 }
 

@@ -20,7 +20,7 @@ export interface LockErrorOptions {
 
 /** The base of every error that Lockweave throws. */
 export class LockError extends Error {
-  /** The same for all errors of a class, whichever copy of the package threw them. */
+  /** The same for all errors of a class, even if several copies of the package are loaded. */
   readonly code: LockErrorCode;
 
   constructor(code: LockErrorCode, message: string, options?: LockErrorOptions) {
@@ -37,7 +37,7 @@ export class LockWaitTimeoutError extends LockError {
   }
 }
 
-/** The store did not reply, or replied with an error, for the whole wait budget. `cause` is its last error. */
+/** The store did not reply within the wait budget, or replied only with errors. `cause` is its last error. */
 export class LockUnreachableError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_UNREACHABLE", message, options);
@@ -58,28 +58,28 @@ export class LockMisconfiguredError extends LockError {
   }
 }
 
-/** A part of the key identifies nothing, such as `undefined`. Thrown before anything is sent. */
+/** A part of the key identifies nothing, such as `undefined`. Lockweave throws it before it sends anything. */
 export class LockKeyError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_BAD_KEY", message, options);
   }
 }
 
-/** An option is wrong. Thrown before anything is sent. */
+/** An option is invalid. Lockweave throws it before it sends anything. */
 export class LockOptionError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_BAD_OPTION", message, options);
   }
 }
 
-/** No more locks are granted, because `shutdown()` was called. Waiters and new callers get this error. */
+/** Lockweave grants no more locks, because `shutdown()` was called. Waiters and new callers get this error. */
 export class LockClosedError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_CLOSED", message, options);
   }
 }
 
-/** Code that has to be woven ran without the weave. */
+/** Code that must be woven ran unwoven. */
 export class LockNotWovenError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_NOT_WOVEN", message, options);

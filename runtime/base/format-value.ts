@@ -14,7 +14,7 @@ export function formatValue(value: unknown): string {
   try {
     return typeof value === "object" && value !== null ? outline(value, true) : formatNonObject(value);
   } catch {
-    return `${typeof value === "object" ? "an object" : `a ${typeof value}`} that throws when it is shown`;
+    return `${typeof value === "object" ? "an object" : `a ${typeof value}`} that throws when it is formatted`;
   }
 }
 

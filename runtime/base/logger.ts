@@ -2,11 +2,11 @@ import { LockOptionError } from "./errors";
 import { inRoot } from "./root-context";
 import { formatValue } from "./format-value";
 
-/** Receives log lines, such as `console`. It may be asynchronous: the runtime does not wait for it. */
+/** Receives log lines. `console` is a logger. Lockweave does not wait for an asynchronous logger. */
 export interface Logger {
-  /** Receives each step of a lock: who waits, who holds, who released. */
+  /** Receives each step of a lock: wait, hold, and release. */
   debug?(message: string): void;
-  /** Receives what a person should know: a lost lock, or a release without a reply. */
+  /** Receives warnings, such as a lost lock or a release without a reply. */
   warn(message: string): void;
 }
 

@@ -47,7 +47,7 @@ export function inheritedAmong(names: readonly string[], given: object): string 
 export function notOwn(name: string): string {
   return name in Object.prototype
     ? `Object.prototype has a property \`${name}\`, so every object seems to have this option. Fix: find the code that sets it, and remove that code`
-    : `The option \`${name}\` is inherited or not enumerable, and such options are not read. Fix: write it into the object itself: { ${name}: ... }`;
+    : `The option \`${name}\` is inherited or not enumerable, so Lockweave does not read it. Fix: set it on the object itself: { ${name}: ... }`;
 }
 
 /**

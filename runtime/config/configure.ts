@@ -44,39 +44,38 @@ export interface Configuration {
   readonly redis?: RedisTarget;
   /** A store instead of `redis`, such as `memoryStore()`. */
   readonly store?: Store;
-  /** Other stores by name: `{ payments: "redis://..." }` for tags with `store=payments`. A key is another lock in each store. */
+  /** Other stores by name: `{ payments: "redis://..." }` for tags with `store=payments`. The same key is a different lock in each store. */
   readonly stores?: Readonly<Record<string, RedisTarget | Store>>;
-  /** Options for all locks that do not set them. Options that change the woven code belong in the plugin's options. */
+  /** Options for all locks that do not set their own. Set options that change the woven code in the plugin's `defaults`. */
   readonly defaults?: Omit<LockOptions, "onFailure" | "reentrant" | "mode" | "permits">;
   /** Receives log lines. By default, warnings go to `console.warn`, and nothing else is logged. `console` also shows each step of a lock. */
   readonly logger?: Logger;
-  /** The time that one command to the store may take. Default `"1s"`. */
+  /** The longest time that one command to the store may take. Default `"1s"`. */
   readonly commandTimeout?: Duration;
   /**
-   * The number of releases with `release: "background"` at the same time. Callers await any further one. Default 1,000. With 0,
-   * callers await all of them.
+   * The largest number of open releases with `release: "background"`. Beyond it, callers wait for the reply. Default 1,000. With 0, they
+   * always wait.
    */
   readonly openReleases?: number;
   /**
-   * Signals that call `shutdown()`, such as `["SIGTERM", "SIGINT"]`. If nobody else listens to the signal, the process then
-   * ends by it. As process 1 in a container, it exits with 128 + the number of the signal. If another listener may end the process
-   * too early, let that listener `await shutdown()` instead. By default, the application calls `shutdown()` itself.
+   * Signals that call `shutdown()`, such as `["SIGTERM", "SIGINT"]`. If nothing else listens to the signal, the process then ends. As
+   * process 1 in a container, it exits with 128 + the number of the signal. If another listener may end the process too early, let that
+   * listener `await shutdown()` instead. Default: none, so call `shutdown()` yourself.
    */
   readonly shutdownOn?: readonly SignalName[];
-  /** The clock of the runtime. For tests. */
+  /** The clock of the runtime, for tests. */
   readonly clock?: Clock;
   /**
-   * Announces this process in the stores by host, pid, and version, so that `npx lockweave top` can name the holder of a lock. This
-   * costs one `SET` each 20 s, and locks do not wait for it. While the process holds or waits for a lock for longer than a second, it sends
-   * one each 5 s, with the function and the time. Default `false`.
+   * Writes the host, pid, and version of this process to the stores, so that `npx lockweave top` can name the holder of a lock. This costs
+   * one `SET` every 20 s. While the process holds or waits for a lock for longer than a second, it costs one every 5 s. Default `false`.
    */
   readonly announce?: boolean;
   /**
-   * Warns of a lock that is held or waited for longer than this, such as `"5s"`. The warning about a waiter names the holder: a
-   * function or a process. By default there are no such warnings.
+   * Warns about a lock that is held or waited for longer than this, such as `"5s"`. A warning about a waiter names the holder. Default: no
+   * warnings.
    */
   readonly warnAfter?: Duration;
-  /** `false` if the application has no tags, so that its build need not weave. */
+  /** `false` if the application has no tags, and its build does not weave. */
   readonly woven?: boolean;
 }
 
@@ -96,17 +95,16 @@ const OPTIONS: readonly string[] = [
 ] satisfies (keyof Configuration)[];
 
 /**
- * Configures the stores of locks. Call it once, when the application starts.
+ * Sets the stores of locks. Call it once, at startup.
  *
- * A development server runs the call again when its file was saved. The same call then replaces the configuration, as soon as no lock of
- * the earlier one is held or waited for. If nothing has changed, it does nothing.
+ * In a development server, the same call replaces the configuration as soon as all locks of the earlier one are released.
  *
- * @param handshake written by the transformer. Without it, this call throws, so that no method runs unlocked
- * @param callSite written by the transformer: the place of the call, which edits of the file do not change
+ * @param handshake written by the transformer. Without it, this call throws, so that no tagged function runs unlocked
+ * @param callSite written by the transformer: the identity of the call, which does not change when you edit the file
  * @throws {LockNotWovenError} if the calling code was not woven
- * @throws {LockOptionError} if an option is wrong
- * @throws {LockMisconfiguredError} if another place called it before, without `shutdown()` in between, or if a tag names a store that is
- *   not configured, or if the process has also loaded another version of this package
+ * @throws {LockOptionError} if an option is invalid
+ * @throws {LockMisconfiguredError} if another place already called it, if a tag names a store that is not configured, or if the process has
+ *   loaded another version of this package
  */
 export function configure(configuration: Configuration, handshake?: "woven", callSite?: string): void {
   assertOneVersion();
@@ -318,7 +316,7 @@ const ADDRESS_HINT =
 function checkReplicas(settings: Settings, { confirmsReplicas = false }: Store): Settings {
   if (settings.replicas === 0 || confirmsReplicas) return settings;
   throw new LockOptionError(
-    `replicas=${settings.replicas} needs \`configure({ redis })\` with one Redis, Sentinel, or a cluster. This store has no replicas. (A quorum asks a majority of its masters instead: leave \`replicas\` out.)`,
+    `replicas=${settings.replicas} needs \`configure({ redis })\` with one Redis, Sentinel, or a cluster. This store has no replicas. For a quorum, leave \`replicas\` out, because a majority of its masters confirms each lock.`,
   );
 }
 
@@ -338,9 +336,9 @@ export function locker(): Locker {
 }
 
 /**
- * Ends all locks. First it waits until no body is inside, for up to `patience`. Meanwhile it grants locks as before, since a body may need
- * a second lock to finish. Then it rejects all waiters with a `LockClosedError`, revokes and releases the locks that are still held (their
- * `signal` aborts), and closes the connections that `configure()` opened.
+ * Ends all locks. It first waits for up to `patience` until no body runs. Meanwhile it still grants locks, because a body may need another
+ * one to finish. Then it rejects all waiters with a `LockClosedError`, revokes and releases the locks that are still held, and closes the
+ * connections that `configure()` opened.
  *
  * @param options.patience the longest wait for bodies. The default is `"10s"`. `"0s"` does not wait
  */

@@ -7,18 +7,18 @@ import { isClosed, isReserved, isRevoked, revokedFrom } from "../stores/value";
 
 /** A holder of a lock. */
 export interface InspectedHolder {
-  /** Its value in the store: the request ID of a lock of Lockweave, or what another program wrote. */
+  /** Its value in the store: a request ID, or what another program wrote. */
   readonly storeValue: string;
-  /** The time until it expires without a renewal, in milliseconds. `undefined` if the store does not know. */
+  /** The time until it expires unless it is renewed, in milliseconds. `undefined` if the store does not know. */
   readonly leftMs: number | undefined;
-  /** Whether `forceRelease()` has revoked it. It is no longer renewed, and ends with its body or when its time is over. */
+  /** Whether `forceRelease()` has revoked it. It ends with its body, or when its lock time is over. */
   readonly isRevoked: boolean;
   /**
    * The number of callers that share it. For a hold of another process, this is its number of permits. `undefined` if the store does not
    * know, as for the readers of another process.
    */
   readonly count: number | undefined;
-  /** If it is in this process: the function that holds it, and the time since then in milliseconds. */
+  /** If the holder is in this process: its function, and how long it has held the lock, in milliseconds. */
   readonly here: { readonly site: string | undefined; readonly heldForMs: number } | undefined;
 }
 

@@ -10,9 +10,9 @@ export type OpenTelemetry = Pick<typeof Api, "metrics" | "SpanStatusCode" | "tra
 
 /** The options of `observeLocks()`. */
 export interface ObserveOptions {
-  /** The tracer of the spans. Default: that of the global provider. */
+  /** The tracer of the spans. Default: from the global provider. */
   readonly tracer?: Tracer;
-  /** The meter of the metrics. Default: that of the global provider. */
+  /** The meter of the metrics. Default: from the global provider. */
   readonly meter?: Meter;
   /** Whether spans contain the lock's key, which may identify a customer or an order. Metrics never contain it. Default `true`. */
   readonly keys?: boolean;
@@ -134,7 +134,7 @@ function instrumentsOf(meter: Meter) {
   return {
     waits: meter.createHistogram("lockweave.lock.wait", {
       unit: "s",
-      description: "How long a lock was waited for, by whether it was granted",
+      description: "How long callers waited for a lock, by outcome",
       advice,
     }),
     holds: meter.createHistogram("lockweave.lock.hold", {

@@ -5,7 +5,7 @@ import type { Logger } from "../base/logger";
 import type { Loss, LossOutcome } from "../queue/loss";
 import { inRoot } from "../base/root-context";
 
-/** Each message names its lock by these fields. */
+/** The fields that identify the lock of a message. */
 export interface LockEvent {
   /** The full key. */
   readonly key: string;
@@ -24,7 +24,7 @@ export interface LockEvent {
  * - `handed off`: the next waiter in this process holds it now.
  * - `left to expire`: with `autoUnlock: false`.
  * - `stolen`: another caller held the key.
- * - `deleted`: the key disappeared before its lock time was over.
+ * - `deleted`: the key disappeared before the lock time was over.
  * - `expired`: the lock time was over.
  * - `revoked`: `forceRelease()` or `shutdown()` took the lock from its body.
  * - `unknown`: the store did not reply.
@@ -35,11 +35,11 @@ export type Outcome = "released" | "handed off" | "left to expire" | LossOutcome
  * The messages on `node:diagnostics_channel`, by the name of the channel. Times are in milliseconds. Without a subscriber, Lockweave creates
  * no message.
  *
- * Each lock begins with `acquire`. It ends with `release` if it was granted, and otherwise with `give-up`. A reentrant call that enters
- * again publishes nothing.
+ * Each lock begins with `acquire`. It ends with `release` if it was granted, and otherwise with `give-up`. A reentrant call that enters a
+ * held lock publishes nothing.
  *
- * Subscribers to `acquire` run in the caller's async context, so that a span has its parent. All others run outside every caller's
- * context. There, `requestId` identifies the lock.
+ * Subscribers to `acquire` run in the caller's async context, so that a span has its parent. All others run outside it, and `requestId`
+ * identifies the lock.
  */
 export interface LockEvents {
   /** A caller asks for the lock. */
@@ -48,13 +48,13 @@ export interface LockEvents {
   "lockweave:wait": LockEvent;
   /** The caller holds the lock. */
   "lockweave:grant": LockEvent & { readonly waitedMs: number; readonly fencingToken: number | undefined };
-  /** The wait ended without the lock: by its budget, a signal, `shutdown()`, or an error of the store. */
+  /** The wait ended without the lock: the budget was spent, a signal aborted, `shutdown()` was called, or the store failed. */
   "lockweave:give-up": LockEvent & { readonly waitedMs: number };
   /** The watchdog renewed the lock. */
   "lockweave:renew": LockEvent;
   /** The lock ended, or may have ended, before its body did. */
   "lockweave:lost": LockEvent & { readonly reason: string };
-  /** The body is done. See {@link Outcome}. */
+  /** The lock has ended. See {@link Outcome}. */
   "lockweave:release": LockEvent & { readonly heldMs: number; readonly outcome: Outcome };
 }
 
@@ -138,7 +138,7 @@ export class Events {
   ends(lock: LockEvent, outcome: Outcome, heldMs: number, trouble: unknown): void {
     const line = (): string => `${prefixOf(lock)} ${outcome} after ${Math.round(heldMs)} ms`;
     if (outcome === "unknown") {
-      const explanation = `the store did not confirm the release (${errorMessage(trouble)}). Lockweave sends it again. The key expires within its lock time`;
+      const explanation = `the store did not confirm the release (${errorMessage(trouble)}). Lockweave resends it. The key expires within its lock time`;
       this.#logger.warn(`${line()}: ${explanation}`);
     } else {
       this.#logger.debug?.(line());

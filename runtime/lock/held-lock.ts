@@ -3,9 +3,9 @@ import type { Duration } from "../base/duration";
 
 /** A lock that the caller holds. `await using` releases it at the end of the scope. */
 export interface HeldLock extends AsyncDisposable {
-  /** The key. For a lock with several keys: all of them, separated by spaces. */
+  /** The key. For a lock with several keys, all of them, separated by spaces. */
   readonly key: string;
-  /** The keys, in the order of their bytes. */
+  /** The keys, in byte order. */
   readonly keys: readonly string[];
   /** The lock of each key, in the order of the keys. */
   readonly locks: readonly HeldLock[];
@@ -16,7 +16,7 @@ export interface HeldLock extends AsyncDisposable {
    * `undefined` if the lock is not held, or has several keys.
    */
   readonly storeValue: string | undefined;
-  /** With `fencing`: a number that is larger for each later holder of the key. `undefined` for a lock with several keys. */
+  /** With `fencing`, a number that rises with each holder of the key. `undefined` for a lock with several keys. */
   readonly fencingToken: number | undefined;
   /** Aborts with a `LockLostError` when the lock is lost. Its listeners run in the async context in which the signal was first read. */
   readonly signal: AbortSignal;
@@ -25,21 +25,21 @@ export interface HeldLock extends AsyncDisposable {
   /**
    * Checks that the lock is still held.
    *
-   * @throws {LockLostError} if the lock is lost, or its deadline is over
+   * @throws {LockLostError} if the lock is lost, or its deadline has passed
    */
   assertHeld(): void;
   /**
    * Extends the lock to at least this long from now, at most 24 hours, and no longer than `holdAtMost` allows. The watchdog still renews it.
    *
-   * @throws {LockLostError} if it is not held, or lost
-   * @throws {LockUnreachableError} if the store did not reply. The deadline from before still holds
+   * @throws {LockLostError} if the lock is not held
+   * @throws {LockUnreachableError} if the store did not reply. The earlier deadline still applies
    * @throws {LockMisconfiguredError} if the store rejects the extension
    */
   extend(duration: Duration): Promise<void>;
   /**
    * Releases the lock before its body ends.
    *
-   * @throws {LockLostError} if it was lost, unless `onLost` is `"warn"`
+   * @throws {LockLostError} if the lock was lost, unless `onLost` is `"warn"`
    */
   release(): Promise<void>;
 }

@@ -121,9 +121,8 @@ export function settleDefaults(defaults: unknown): Settings {
 /** Why `configure()` has no default for an attribute. */
 const NO_DEFAULT = {
   plugin:
-    "it shapes the woven code. Write it in the tag, in the options of withLock(), or in the plugin's `defaults` in tsconfig.json.",
-  nowhere:
-    "it is about one lock: who may hold it beside whom. Write it in the tag, or in the options of withLock().",
+    "it changes the woven code. Set it in the tag, in the options of withLock(), or in the plugin's `defaults` in tsconfig.json.",
+  nowhere: "it applies to one lock. Set it in the tag, or in the options of withLock().",
 };
 
 /** Sets the permits of readers. */

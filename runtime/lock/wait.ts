@@ -10,7 +10,7 @@ import type { Sleeper } from "../queue/alarms";
 import type { Lease } from "../queue/lease";
 import type { KeyQueue, Obstacle } from "../queue/key-queue";
 import type { LockTerms, Waiter } from "../queue/waiter";
-import { fixOfKey, stateOfKey } from "../stores/key-state";
+import { FIX_OF_BUSY_LOCK, fixOfKey, stateOfKey } from "../stores/key-state";
 import { nameOf, type LockEvent } from "./events";
 import type { CallSite, Locker } from "./locker";
 import { namedError } from "./named-error";
@@ -295,7 +295,7 @@ export class Wait implements Waiter, Sleeper {
   }
 
   onClosed(): void {
-    const message = `${nameOf(this.#lock)}: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or give it more patience`;
+    const message = `${nameOf(this.#lock)}: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or set a longer patience`;
     this.refuse(new LockClosedError(message));
   }
 
@@ -317,9 +317,9 @@ export class Wait implements Waiter, Sleeper {
       throw new LockUnreachableError(message, { cause: error });
     }
     if (onFailure === "skip") return;
-    const fix = obstacle.kind === "held elsewhere" ? fixOfKey(obstacle.value) : undefined;
+    const fix = obstacle.kind === "held elsewhere" ? fixOfKey(obstacle.value) : FIX_OF_BUSY_LOCK;
     const timeout = new LockWaitTimeoutError(
-      `LOCK_WAIT_TIME_OUT: ${name} ${this.describe(obstacle)} and did not become free ${waited}${fix === undefined ? "" : `. Fix: ${fix}`}`,
+      `LOCK_WAIT_TIME_OUT: ${name} ${this.describe(obstacle)} and did not become free ${waited}. Fix: ${fix}`,
     );
     throw Failure === undefined ? timeout : new Failure(timeout.message, { cause: timeout });
   }

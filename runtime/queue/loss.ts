@@ -7,7 +7,7 @@ export type LossOutcome = "stolen" | "deleted" | "expired" | "revoked" | "unknow
 /** Why a lease is lost. */
 export interface Loss {
   readonly outcome: LossOutcome;
-  /** For messages: "somebody else holds it". */
+  /** For messages: "another caller holds it". */
   readonly because: string;
   /** Whether the lock was lost before its lock time was over, as far as the store shows. */
   readonly isEarly: boolean;
@@ -34,7 +34,9 @@ export function lossOf(
   // A shared key still exists when the lock time of one holder is over.
   const isOver = !isBeforeDeadline && holder !== undefined && isShared(holder);
   if (holder !== undefined && !isOver) {
-    const because = isReserved(holder) ? "the store reserved its key for a waiter" : "somebody else holds it";
+    const because = isReserved(holder)
+      ? "the store reserved its key for a waiter"
+      : "another caller holds it";
     return { outcome: "stolen", because, isEarly: isBeforeDeadline };
   }
   if (!isBeforeDeadline) return { outcome: "expired", because: "its key expired", isEarly: false };

@@ -11,8 +11,12 @@ export function stateOfKey(value: string | undefined): string {
   return "contains a value that Lockweave did not write";
 }
 
-/** Returns what to do if waiting does not help. `undefined` for values that Lockweave wrote. */
-export function fixOfKey(value: string | undefined): string | undefined {
-  if (stateOfKey(value) !== stateOfKey("")) return undefined;
-  return "choose another businessFlag if a program uses the key, or delete the key if none does";
+/** What to do if a lock that Lockweave callers hold stays busy for too long. */
+export const FIX_OF_BUSY_LOCK =
+  "allow a longer wait (retryTimes, waitTime), shorten the bodies, or set onFailure";
+
+/** Returns what to do if a key with this value does not become free. */
+export function fixOfKey(value: string | undefined): string {
+  if (stateOfKey(value) !== stateOfKey("")) return FIX_OF_BUSY_LOCK;
+  return "choose another businessFlag if another program uses the key, or delete the key if none does";
 }

@@ -49,8 +49,8 @@ interface Entry {
 }
 
 /**
- * Returns a store that keeps locks in this process, for tests, scripts, and trials without a server. It keeps the same contract as the
- * Redis store, but excludes nobody outside this process.
+ * Returns a store that keeps locks in memory, for tests, scripts, and trials. It behaves like the Redis store, but excludes only callers in
+ * this process.
  */
 export function memoryStore(options: { readonly clock?: Clock } = {}): WholeStore {
   const expected = (): LockOptionError =>
@@ -69,6 +69,7 @@ class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
   readonly #clock: Clock;
   readonly #entries = new RecyclingMap<string, Entry>();
   readonly #listeners = new Set<StoreListener>();
+  /** The subjects of earlier warnings. */
   readonly #warnings = new Set<string>();
   #lastToken = 0;
   /** Whether the last call of `#first` found more dead waiters in front than it removes. */
@@ -264,7 +265,8 @@ class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
     entry.held = undefined;
     entry.shares ??= new MemoryShares();
     const other = entry.shares.otherLimit(permits);
-    if (other !== undefined) this.#warn(permitsDiffer(permits, other));
+    if (other !== undefined)
+      this.#warn(permitsDiffer(request.key, permits, other), `permits ${permits} ${other}`);
     const granted = entry.shares.join(requestId, expiresAt, permits, count ?? 1);
     return {
       acquired: true,
@@ -281,9 +283,10 @@ class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
     return acquired;
   }
 
-  #warn(message: string): void {
-    if (this.#warnings.has(message)) return;
-    this.#warnings.add(message);
+  /** Reports a warning, unless it has already reported one about this subject. */
+  #warn(message: string, subject: string): void {
+    if (this.#warnings.has(subject)) return;
+    this.#warnings.add(subject);
     for (const listener of this.#listeners) listener.onWarning(message);
   }
 

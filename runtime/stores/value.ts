@@ -83,10 +83,10 @@ export function isHeldBy(requestId: string, value: string | undefined): boolean 
   return value === requestId;
 }
 
-/** Returns the warning of a store about callers that share a key with different numbers of permits. */
-export function permitsDiffer(one: number, other: number): string {
+/** Returns the warning of a store about callers that share this key with different numbers of permits. */
+export function permitsDiffer(key: string, one: number, other: number): string {
   const [fewer, more] = [Math.min(one, other), Math.max(one, other)].map(attributeOf);
-  return `callers use ${fewer} and ${more} for one lock. The smaller number applies. Fix: use the same number everywhere. During a deployment that changes it, this is expected.`;
+  return `${key}: callers use ${fewer} and ${more}. The smaller number applies. Fix: use the same number everywhere. During a deployment that changes it, this is expected.`;
 }
 
 function attributeOf(permits: number): string {

@@ -26,9 +26,9 @@ const WITH_ANALYSIS = { plugins: [{ ...PLUGIN, analyze: true }] };
 const CYCLE =
   "LW1501: Callers acquire `payOrder` and `stock` in different orders, so they can wait for each other until their wait budgets end: " +
   "`pay` calls `reserve` (orders.ts:3), so `stock` is acquired inside `payOrder`; " +
-  "`recall` calls `cancel` (stock.ts:5), so `payOrder` is acquired inside `stock`. Acquire them in one order everywhere.";
+  "`recall` calls `cancel` (stock.ts:5), so `payOrder` is acquired inside `stock`. Acquire them in the same order everywhere.";
 const SIMILAR =
-  "LW1506: Only this tag has the flag `Stock`, and `reserve` has `stock`. Is one of them misspelt? Locks with different flags do not exclude each other.";
+  "LW1506: Only this tag has the flag `Stock`, and `reserve` has `stock`. Is one of them misspelled? Locks with different flags do not exclude each other.";
 
 test.serial("check reports a cycle of locks as an error and a similar flag as a warning", async (t) => {
   const project = await makeProject(FILES);

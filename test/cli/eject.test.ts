@@ -158,7 +158,7 @@ outsideMatrix("eject changes nothing without --yes, and exits with 3", async (t)
   t.is(code, 3);
   t.true(
     stdout.endsWith(
-      "Nothing was changed. To apply the changes without a question, run `npx lockweave eject --yes`.\n",
+      "Nothing was changed. To apply the changes without confirmation, run `npx lockweave eject --yes`.\n",
     ),
   );
   t.is(await project.read("src/service.ts"), SERVICE);

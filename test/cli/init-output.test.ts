@@ -108,7 +108,7 @@ inMatrix("init changes nothing without --yes, and exits with 3", async (t) => {
   t.is(code, 3);
   t.true(
     text.endsWith(
-      "\n\nNothing was changed. To apply the changes without a question, run `npx lockweave init --yes`.\n",
+      "\n\nNothing was changed. To apply the changes without confirmation, run `npx lockweave init --yes`.\n",
     ),
     text,
   );

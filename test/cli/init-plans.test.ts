@@ -433,7 +433,7 @@ test.serial("init prints the packages to install before the user agrees", async 
   t.regex(printed.join(""), /\nTo change\n[^]*\n {2}yarn add ioredis\n {2}yarn add --dev ts-patch@3\n/);
   t.is(
     printed.at(-1),
-    "Nothing was changed. To apply the changes without a question, run `yarn lockweave init --yes`.\n",
+    "Nothing was changed. To apply the changes without confirmation, run `yarn lockweave init --yes`.\n",
   );
 });
 

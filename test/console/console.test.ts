@@ -206,7 +206,7 @@ outsideMatrixSerially(
     await program('await obtain(lockKey("pay", 1));');
     const refused = await lockweave(["release", "LOCK_pay_1"]);
     t.is(refused.code, 3);
-    t.true(refused.stdout.endsWith("Nothing was changed. To confirm without a question, use `--yes`.\n"));
+    t.true(refused.stdout.endsWith("Nothing was changed. To confirm in advance, use `--yes`.\n"));
     t.regex((await admin.get("LOCK_pay_1")) ?? "", /^[0-9a-f]{32}$/);
     const revoked = await lockweave(["release", "LOCK_pay_1", "--yes"]);
     t.is(revoked.code, 0);

@@ -105,10 +105,10 @@ test("a client that was closed by quit() is reported as a misconfiguration", asy
   isMisconfigured(t, error, /client was closed by quit\(\) or disconnect\(\)/);
 });
 
-test("a client that gave up connecting is reported as a misconfiguration", async (t) => {
+test("a client that stopped reconnecting is reported as a misconfiguration", async (t) => {
   const client = clientOf(t, { port: await freePort(), retryStrategy: () => null });
   await until(() => client.status === "end");
-  isMisconfigured(t, await refusal(t, redisStore(client)), /client gave up connecting/);
+  isMisconfigured(t, await refusal(t, redisStore(client)), /client stopped reconnecting/);
 });
 
 test("a client in subscriber mode is reported as a misconfiguration", async (t) => {

@@ -96,7 +96,7 @@ const STATES: Record<string, State> = {
     end: (admin) => admin.call("ACL", "SETUSER", "default", "+@all"),
     error: LockMisconfiguredError,
     words:
-      /the Redis user may not run a command that locks need, or not on this key \((NOPERM|ERR The user executing)/,
+      /the Redis user lacks permission for a command or a key that locks need \((NOPERM|ERR The user executing)/,
   },
   "the key holds other data (WRONGTYPE)": {
     begin: (admin, key) => admin.rpush(key, "somebody's list"),

@@ -53,5 +53,5 @@ test("TLS options that Node rejects are reported immediately and do not freeze t
     variants.map(([name]) => [name, "LOCK_MISCONFIGURED"]),
   );
   for (const { message } of refused)
-    t.regex(message, /TLS options .* cannot be used \(.+\)\. Fix: check its key/);
+    t.regex(message, /Node rejected the TLS options of the connection \(.+\)\. Fix: check its key/);
 });

@@ -168,7 +168,7 @@ test.serial("invalid plugin options are errors, and the emitted code still conta
   );
   const expected = [
     "error TS901401: LW1401: In the plugin's `defaults`, `onFailure` can be `throw` or `skip`.",
-    "error TS901401: LW1401: In the plugin's `defaults`: Expected `lockTime` to be a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours, got `soon`.",
+    "error TS901401: LW1401: In the plugin's `defaults`: Expected `lockTime` to be a duration such as `500ms`, `20s`, or `2m` (a bare number is in s), at least 100 ms and at most 24 hours, got `soon`.",
     "error TS901401: LW1401: The plugin's `defaults` have no option `retryTime`. Did you mean `retryTimes`?",
     "",
   ].join("\n");

@@ -181,7 +181,7 @@ test("a process that was frozen for longer than its lock time sees the loss imme
 
 for (const [lossReason, taken] of [
   ["its key disappeared early: it was deleted, evicted, or lost with the data of the store", false],
-  ["somebody else holds it", true],
+  ["another caller holds it", true],
 ] as const) {
   test(`signal, assertHeld, and release report a loss: ${lossReason}`, async (t) => {
     const fleet = new Fleet();
@@ -411,7 +411,7 @@ test("extend() reports the loss if another caller holds the key", async (t) => {
   const { signal } = lock;
   await fleet.takeAway(KEY);
   await fleet.foreignHolder(KEY, 60 * SECOND);
-  await t.throwsAsync(lock.extend("60s"), { instanceOf: LockLostError, message: /somebody else holds it/ });
+  await t.throwsAsync(lock.extend("60s"), { instanceOf: LockLostError, message: /another caller holds it/ });
   t.true(signal.aborted);
   await t.throwsAsync(lock.release(), { instanceOf: LockLostError });
 });

@@ -465,11 +465,11 @@ test("a reentrant call that finds another holder fails, and the outer body learn
     await fleet.foreignHolder(KEY, 60_000);
     await t.throwsAsync(
       process.call(KEY, { ...REENTRANT, fencing: true }, () => t.fail()),
-      { instanceOf: LockLostError, message: /somebody else holds it/ },
+      { instanceOf: LockLostError, message: /another caller holds it/ },
     );
     t.true(signal.aborted);
   });
-  await t.throwsAsync(outer, { instanceOf: LockLostError, message: /somebody else holds it/ });
+  await t.throwsAsync(outer, { instanceOf: LockLostError, message: /another caller holds it/ });
 });
 
 test("a late reply to an earlier renewal does not shorten a lock that a reentrant call has extended", async (t) => {

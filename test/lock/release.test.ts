@@ -57,7 +57,7 @@ test("a body's result is returned even if the release reply is lost, and a warni
   t.is(await call, "result");
   t.regex(
     fleet.warnings.join("\n"),
-    /the store did not confirm the release \(no reply from the store within 1000 ms\)\. Lockweave sends it again/,
+    /the store did not confirm the release \(no reply from the store within 1000 ms\)\. Lockweave resends it/,
   );
   fleet.store.onDrop = (send) => send();
   await fleet.clock.advance(1_100);

@@ -43,7 +43,7 @@ test("a try behind another local call reports that call, not an unreachable stor
     {
       instanceOf: LockWaitTimeoutError,
       message:
-        "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 has an earlier waiter in this process and did not become free within 0 ms (retryTimes=0, waitTime=5000ms)",
+        "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 has an earlier waiter in this process and did not become free within 0 ms (retryTimes=0, waitTime=5000ms). Fix: allow a longer wait (retryTimes, waitTime), shorten the bodies, or set onFailure",
     },
   );
   await fleet.clock.advance(20);

@@ -15,7 +15,7 @@ test("a waiter asks the store every second and gives up after 3 times 5 seconds 
     instanceOf: LockWaitTimeoutError,
     code: "LOCK_WAIT_TIME_OUT",
     message:
-      "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 is held by another caller and did not become free within 15000 ms (retryTimes=3, waitTime=5000ms)",
+      "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 is held by another caller and did not become free within 15000 ms (retryTimes=3, waitTime=5000ms). Fix: allow a longer wait (retryTimes, waitTime), shorten the bodies, or set onFailure",
   });
   await fleet.clock.settle();
   // One try, one request for a ticket, and then one a second, so that the store does not consider the waiter dead.
@@ -208,7 +208,7 @@ test("the timeout error names the local function that holds the lock, and for ho
   const outcome = t.throwsAsync(call, {
     instanceOf: LockWaitTimeoutError,
     message:
-      "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 has been held in this process by OrderService.pay for 2700 ms and did not become free within 2000 ms (retryTimes=1, waitTime=2000ms)",
+      "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 has been held in this process by OrderService.pay for 2700 ms and did not become free within 2000 ms (retryTimes=1, waitTime=2000ms). Fix: allow a longer wait (retryTimes, waitTime), shorten the bodies, or set onFailure",
   });
   await fleet.clock.advance(5 * SECOND);
   await outcome;

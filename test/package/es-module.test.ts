@@ -124,7 +124,7 @@ await attempt(() => ({ redis: "http://127.0.0.1" }));
 await attempt(() => ({ store: memoryStore() }));
 `,
       });
-      const missing = "A Redis URL needs the package ioredis: npm install ioredis";
+      const missing = "A Redis URL needs the package ioredis. Fix: npm install ioredis";
       const { stdout, stderr } = await project.run("main.mjs");
       t.is(stderr, "");
       const lines = stdout.trimEnd().split("\n");
@@ -200,7 +200,7 @@ outsideMatrixSerially("esbuild: an ES module that bundles the runtime runs", asy
   t.like(await runAlone(project, "dist/main.js", true), RAN);
   t.regex(
     (await runAlone(project, "dist/main.js", false)).stdout,
-    /needs the package ioredis: npm install ioredis$/m,
+    /needs the package ioredis\. Fix: npm install ioredis$/m,
   );
 });
 

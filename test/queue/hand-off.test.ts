@@ -346,7 +346,7 @@ test("a hand-off hides no loss: both the previous and the current holder get the
   const [first, second] = [job(), job()];
   const before = t.throwsAsync(process.call(KEY, {}, first.body), {
     instanceOf: LockLostError,
-    message: /somebody else holds it/,
+    message: /another caller holds it/,
   });
   await first.running;
   const aborted = deferred();
@@ -355,7 +355,7 @@ test("a hand-off hides no loss: both the previous and the current holder get the
       lock.signal.addEventListener("abort", () => aborted.resolve());
       return second.body();
     }),
-    { instanceOf: LockLostError, message: /somebody else holds it/ },
+    { instanceOf: LockLostError, message: /another caller holds it/ },
   );
   await fleet.takeAway(KEY); // Deleted during the first body, and another process holds the key.
   await fleet.foreignHolder(KEY, 60 * SECOND);

@@ -23,7 +23,7 @@ for (const isBeforeItsTime of [true, false]) {
   test(`a key of another caller ${when} the lock time ends is stolen, and the loss is ${isBeforeItsTime ? "" : "not "}early`, (t) => {
     const stolen = { outcome: "stolen", isEarly: isBeforeItsTime } as const;
     const next = reservedFor("0".repeat(32));
-    t.deepEqual(lossOf(ID, "another", isBeforeItsTime), { ...stolen, because: "somebody else holds it" });
+    t.deepEqual(lossOf(ID, "another", isBeforeItsTime), { ...stolen, because: "another caller holds it" });
     t.deepEqual(lossOf(ID, next, isBeforeItsTime), {
       ...stolen,
       because: "the store reserved its key for a waiter",

@@ -31,7 +31,7 @@ test("a reconnect verifies all leases immediately and reports the lost ones", as
     [false, true, true],
   );
   t.regex(String(signals[1]?.reason), /its key disappeared early/);
-  t.regex(String(signals[2]?.reason), /somebody else holds it/);
+  t.regex(String(signals[2]?.reason), /another caller holds it/);
   t.is(fleet.store.looks, 1);
   t.deepEqual(
     locks.map((lock) => lock.remaining() > 0),

@@ -137,7 +137,7 @@ test("only deleted and stolen locks are lost in a renewal of many, and the other
         "deleted",
         "its key disappeared early: it was deleted, evicted, or lost with the data of the store",
       ],
-      [7, "stolen", "somebody else holds it"],
+      [7, "stolen", "another caller holds it"],
     ],
   );
   await fleet.clock.advance(10 * SECOND);

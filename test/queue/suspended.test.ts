@@ -59,7 +59,7 @@ test("the first renewal after a suspension that outlasted the lock reports the l
   t.false(signal.aborted);
   await clock.settle();
   t.true(signal.aborted);
-  await t.throwsAsync(lock.release(), { instanceOf: LockLostError, message: /somebody else holds it/ });
+  await t.throwsAsync(lock.release(), { instanceOf: LockLostError, message: /another caller holds it/ });
 });
 
 test("a suspension is noticed at the next renewal even if nobody checks the lock", async (t) => {

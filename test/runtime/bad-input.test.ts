@@ -187,7 +187,7 @@ for (const [what, configuration, ...words] of [
   [
     "redis a URL with a name as its database",
     { redis: "redis://localhost/locks" },
-    "The number of a database follows the host and `/`.",
+    "Put the database number after the host and `/`.",
   ],
   [
     "the host alone",
@@ -273,7 +273,7 @@ test("the error of an unwoven build has one short line for each fix", (t) => {
 
 /** An object that throws when a message formats it. */
 const unshowable = Object.defineProperty({}, Symbol.toStringTag, { get: forbid });
-const UNSHOWABLE = "got an object that throws when it is shown";
+const UNSHOWABLE = "got an object that throws when it is formatted";
 const store = lockweave.memoryStore();
 
 for (const [what, configuration, ...words] of [

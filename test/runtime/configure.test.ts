@@ -189,7 +189,7 @@ test.serial("shutdown() rejects waiters and later calls if no lock is held", asy
           instanceOf: LockClosedError,
           code: "LOCK_CLOSED",
           message:
-            "k: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or give it more patience",
+            "k: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or set a longer patience",
         },
       ),
     ),

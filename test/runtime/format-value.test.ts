@@ -48,7 +48,7 @@ for (const [value, text] of [
   [new Date(0), "Date"],
   [Promise.resolve("hunter2"), "Promise"],
   [new URL("redis://app:hunter2@h"), "URL"],
-  [hostile, "an object that throws when it is shown"],
+  [hostile, "an object that throws when it is formatted"],
 ] as const) {
   test(`formatValue() formats ${inspect(value, { depth: 0 }).slice(0, 40)} as ${text.slice(0, 40)}`, (t) => {
     t.is(formatValue(value), text);

@@ -91,7 +91,7 @@ test("every method throws LockMisconfiguredError if the user may not run a comma
   t.teardown(() => shut.close());
   const expected = {
     instanceOf: LockMisconfiguredError,
-    message: /the Redis user may not run a command that locks need, or not on this key \(NOPERM/,
+    message: /the Redis user lacks permission for a command or a key that locks need \(NOPERM/,
   };
   const [key, requestId] = [newKey(), newId()];
   await t.throwsAsync(acquire(shut, key, requestId), expected);

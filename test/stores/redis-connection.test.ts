@@ -320,7 +320,7 @@ test("the error names an ioredis that is too old for a URL", (t) => {
     t.throws(() => redisStoreAt("redis://app:hunter2@localhost"), {
       instanceOf: LockMisconfiguredError,
       message:
-        "A Redis URL needs ioredis 5.4 or later, and an older one is installed: npm install ioredis@latest",
+        "A Redis URL needs ioredis 5.4 or later, but an older version is installed. Fix: npm install ioredis@latest",
     });
   } finally {
     loaded.exports = exports;

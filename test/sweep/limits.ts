@@ -14,7 +14,7 @@ interface Limit {
 export const LIMITS: Readonly<Record<string, Limit>> = {
   "a package without comments": {
     reason: "A package built unwoven and without comments has no tags in its code or its declarations.",
-    page: "docs/checking.md#in-a-build-of-several-parts",
+    page: "docs/checking.md#builds-of-several-parts",
     permits: "unlocked",
     covers: ({ layout, mode }) => layout === "linked-unwoven" && mode === "no-comments",
   },

@@ -47,7 +47,7 @@ Source code:
   init    Set up Lockweave in this project, after you confirm the changes
   list    List all tags with their keys and options
   check   Verify that the built output contains the lock of every tag, and analyze how locks affect each other
-  build   Compile with a TypeScript that takes no plugins, such as TypeScript 7
+  build   Compile with a TypeScript that has no plugins, such as TypeScript 7
   diff    Show tagged functions before and after weaving: all, or one, as in \`diff OrderService.pay\`
   eject   Replace tags with the generated lock code
 
@@ -75,7 +75,7 @@ Options:
       --prefix <text>        top, tail, ui, inspect, release: The client's keyPrefix
       --port <number>        ui: The local port to listen on (default: a free one)
       --now                  release: Free the key immediately, even if its body still runs
-  -y, --yes                  init, eject, release: Skip the question, and confirm
+  -y, --yes                  init, eject, release: Confirm without asking
   -h, --help                 Show this help
   -v, --version              Show the version
 
@@ -166,7 +166,7 @@ function commandOf(
   const allowed = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (name === undefined) {
     const names = Object.keys(COMMANDS).map((one) => `\`${one}\``);
-    throw new UsageError(`Expected a command: ${names.slice(0, -1).join(", ")} or ${names.at(-1) ?? ""}.`);
+    throw new UsageError(`Expected a command: ${names.slice(0, -1).join(", ")}, or ${names.at(-1) ?? ""}.`);
   }
   if (allowed === undefined) {
     throw new UsageError(`There is no command \`${name}\`.${didYouMean(name, Object.keys(COMMANDS))}`);
@@ -175,9 +175,9 @@ function commandOf(
     if (!allowed.includes(option)) throw new UsageError(`\`lockweave ${name}\` takes no \`--${option}\`.`);
   }
   const [project, anotherProject] = given.get("project") ?? [];
-  if (anotherProject !== undefined) throw new UsageError("`--project` is given twice.");
+  if (anotherProject !== undefined) throw new UsageError("`--project` appears twice.");
   const [typescript, anotherTypeScript] = given.get("typescript") ?? [];
-  if (anotherTypeScript !== undefined) throw new UsageError("`--typescript` is given twice.");
+  if (anotherTypeScript !== undefined) throw new UsageError("`--typescript` appears twice.");
   const outputs = given.get("output") ?? [];
   if (name === "ui") {
     const { urls, match, prefix } = liveCommand("top", rest, given);
@@ -187,12 +187,12 @@ function commandOf(
     return liveCommand(name, rest, given);
   if (name === "diff") {
     const [wanted, another] = rest;
-    if (another !== undefined) throw new UsageError(`Did not expect \`${another}\`.`);
+    if (another !== undefined) throw new UsageError(`Unexpected argument \`${another}\`.`);
     return { name, project, typescript, wanted };
   }
   const [stray] = rest;
   // With `--output`, more paths come from a shell that expanded a glob without quotes.
-  if (stray !== undefined && outputs.length === 0) throw new UsageError(`Did not expect \`${stray}\`.`);
+  if (stray !== undefined && outputs.length === 0) throw new UsageError(`Unexpected argument \`${stray}\`.`);
   if (name === "init") return { name, isAgreed: given.has("yes") };
   if (name === "build") return { name, project, typescript, watch: given.has("watch") };
   if (name === "eject") return { name, project, typescript, isAgreed: given.has("yes") };
@@ -216,7 +216,7 @@ function liveCommand(
   const isOfAll = name === "top" || name === "tail";
   const [key = "", ...others] = isOfAll ? ["", ...rest] : rest;
   const [stray] = others;
-  if (stray !== undefined) throw new UsageError(`Did not expect \`${stray}\`.`);
+  if (stray !== undefined) throw new UsageError(`Unexpected argument \`${stray}\`.`);
   if (!isOfAll && key === "") {
     throw new UsageError(`Expected the key of a lock: \`lockweave ${name} LOCK_payOrder_4711\`.`);
   }
@@ -228,7 +228,7 @@ function liveCommand(
 }
 
 function portIn([text = "0", another]: readonly string[] = []): number {
-  if (another !== undefined) throw new UsageError("`--port` is given twice.");
+  if (another !== undefined) throw new UsageError("`--port` appears twice.");
   const port = Number(text);
   if (/^\d+$/.test(text) && port <= 65_535) return port;
   throw new UsageError(`Expected \`--port\` to be a number up to 65535, got \`${text}\`.`);

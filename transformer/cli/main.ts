@@ -44,7 +44,7 @@ async function main(args: readonly string[], cwd: string): Promise<number> {
     if (error instanceof UsageError) {
       printError(safe`lockweave: ${error.message}`, safe`See \`lockweave --help\`.`);
     } else {
-      printError(safe`lockweave has a fault:`, block(stackOf(error)));
+      printError(safe`Internal error in lockweave:`, block(stackOf(error)));
     }
     return 2;
   }

@@ -74,7 +74,7 @@ function targetOf(path: string, root: string): string {
   const isPlain = real === full || real === join(realRoot, relative(resolve(root), full));
   if (isPlain || isInside(real, realRoot)) return real;
   throw new UsageError(
-    `${path} leads out of the project, to ${real}, so nothing was written. Fix: replace the symbolic link with a file, or change ${real} by hand.`,
+    `${path} points outside the project, to ${real}, so nothing was written. Fix: replace the symbolic link with a file, or change ${real} by hand.`,
   );
 }
 

@@ -46,7 +46,7 @@ export async function releaseLock(
     }
     print(...lockTable([seen.row], 1));
     if (!how.isAgreed && !(await confirms(safe`${releaseQuestion(how.now)}`))) {
-      print(safe`Nothing was changed. To confirm without a question, use \`--yes\`.`);
+      print(safe`Nothing was changed. To confirm in advance, use \`--yes\`.`);
       return NOT_AGREED;
     }
     const isReleased = await releaseByForce(deployment, options.prefix, seen, how.now);

@@ -120,7 +120,7 @@ function duration(word: Word, name: string, { unit: bareUnit, from }: Time): Val
   const longestMs = LONGEST_DURATION_HOURS * MS_PER_UNIT.h;
   if (ms >= from && ms <= longestMs) return literal(JSON.stringify(`${amount}${unit}`));
   const atLeast = from === 0 ? "" : `at least ${from} ms and `;
-  const expected = `a duration such as \`500ms\`, \`20s\` or \`2m\` (a bare number is in ${bareUnit}), ${atLeast}at most ${LONGEST_DURATION_HOURS} hours`;
+  const expected = `a duration such as \`500ms\`, \`20s\`, or \`2m\` (a bare number is in ${bareUnit}), ${atLeast}at most ${LONGEST_DURATION_HOURS} hours`;
   return problem("badDuration", word, name, word.text, expected);
 }
 

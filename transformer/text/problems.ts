@@ -45,7 +45,7 @@ const PROBLEMS = {
       `Expected an attribute such as \`keyName=orderNo\`, found ${tick(found)}. Write the unit directly after its number: ${tick(value + unit)}.`,
   ],
   unknownAttribute: ["LW1002", (name, hint) => `There is no attribute ${tick(name)}.${hint}`],
-  duplicateAttribute: ["LW1003", (name) => `The attribute ${tick(name)} is given twice.`],
+  duplicateAttribute: ["LW1003", (name) => `The attribute ${tick(name)} appears twice.`],
   missingValue: ["LW1004", (name) => `Expected a value after \`${name}=\`.`],
   missingItem: ["LW1005", (name) => `Expected another value after the comma in \`${name}=\`.`],
   strayComma: [
@@ -72,7 +72,7 @@ const PROBLEMS = {
   semicolon: [
     "LW1012",
     (found) =>
-      `Expected a value, got ${tick(found)}. Separate attributes with spaces, not semicolons. Put a value that contains a semicolon in quotes.`,
+      `Expected a value, got ${tick(found)}. Separate attributes with spaces, not semicolons. Quote a value that contains a semicolon.`,
   ],
 
   attributesAlone: [
@@ -260,7 +260,8 @@ const PROBLEMS = {
   ],
   severalVariables: [
     "LW1308",
-    () => "`@redisLock` before several variables is ambiguous. Declare the function alone.",
+    () =>
+      "`@redisLock` before several variables is ambiguous. Declare the function in a statement of its own.",
   ],
   notAModule: [
     "LW1309",
@@ -290,7 +291,7 @@ const PROBLEMS = {
   duplicateInGenerator: [
     "LW1313",
     (name) =>
-      `The body of a generator becomes a block, in which ${tick(name)} can be declared only once. Rename one of the two.`,
+      `The body of a generator becomes a block, in which ${tick(name)} can be declared only once. Rename one of them.`,
   ],
 
   // The project.
@@ -313,7 +314,7 @@ const PROBLEMS = {
   tagLostBefore: [
     "LW1404",
     (name) =>
-      `${tick(name)} would run without its lock. Another plugin loaded this file and removed the comment with the tag. Fix: let that plugin keep comments (no \`removeComments\`), use one that compiles in its \`transform\`, or put Lockweave's plugin before it.`,
+      `${tick(name)} would run without its lock. Another plugin loaded this file and removed the comment with the tag. Fix: let that plugin keep comments (no \`removeComments\`), use a plugin that compiles in its \`transform\` hook, or put Lockweave's plugin before it.`,
   ],
   tagNotSeen: [
     "LW1404",
@@ -343,7 +344,7 @@ const PROBLEMS = {
   handshakeAsValue: [
     "LW1405",
     (called) =>
-      `This passes ${tick(called)} as a value. Lockweave cannot weave a call of that value, so the call fails with LOCK_NOT_WOVEN. Call ${tick(called)} directly: \`${called}({ ... })\`, \`locks.${called}({ ... })\` of a module \`locks\`, or \`const start = ${called}; start({ ... })\`.`,
+      `This passes ${tick(called)} as a value. Lockweave cannot weave calls through that value, so they fail with LOCK_NOT_WOVEN. Call ${tick(called)} directly: \`${called}({ ... })\`, \`locks.${called}({ ... })\` of a module \`locks\`, or \`const start = ${called}; start({ ... })\`.`,
   ],
   handshakeSpread: [
     "LW1405",
@@ -368,17 +369,17 @@ const PROBLEMS = {
   loadedAsSource: [
     "LW1406",
     (names, file) =>
-      `This imports ${names} with \`@redisLock\` from ${tick(file)}. \`paths\` leads the compiler to that file, but the output still imports the package, and the package exports its TypeScript, which Node runs without the lock. Fix: let the package export the output of \`tspc\`. If a tool rewrites the paths in the output, or \`lockweave/register\` loads the package, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}. \`paths\` points the compiler to that file, but the output still imports the package, and the package exports its TypeScript, which Node runs without the lock. Fix: let the package export the output of \`tspc\`. If a tool rewrites the paths in the output, or \`lockweave/register\` loads the package, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   loadedFromPackage: [
     "LW1406",
     (names, file) =>
-      `This imports ${names} with \`@redisLock\`. \`paths\` leads the compiler to the source, but the output still imports the package, and its ${tick(file)} does not contain the lock. Fix: build the package with \`tspc\`. If a tool rewrites the paths in the output, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\`. \`paths\` points the compiler to the source, but the output still imports the package, and its ${tick(file)} does not contain the lock. Fix: build the package with \`tspc\`. If a tool rewrites the paths in the output, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   scriptAside: [
     "LW1406",
     (names, file) =>
-      `This imports ${names} with \`@redisLock\` from ${tick(file)}, JavaScript that this build does not emit, and so does not weave. Fix: set \`allowJs\`, and remove a \`.d.ts\` beside it. If \`lockweave/register\` loads it, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}, JavaScript that this build neither emits nor weaves. Fix: set \`allowJs\`, and remove any \`.d.ts\` beside it. If \`lockweave/register\` loads it, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   nestedTooDeeply: [
     "LW1408",
@@ -401,7 +402,7 @@ const PROBLEMS = {
   lockOrder: [
     "LW1501",
     (flags, paths) =>
-      `Callers acquire ${flags} in different orders, so they can wait for each other until their wait budgets end: ${paths}. Acquire them in one order everywhere.`,
+      `Callers acquire ${flags} in different orders, so they can wait for each other until their wait budgets end: ${paths}. Acquire them in the same order everywhere.`,
   ],
   waitsForItself: [
     "LW1502",
@@ -430,7 +431,7 @@ const PROBLEMS = {
   similarFlag: [
     "LW1506",
     (flag, other, name) =>
-      `Only this tag has the flag ${tick(flag)}, and ${tick(name)} has ${tick(other)}. Is one of them misspelt? Locks with different flags do not exclude each other.`,
+      `Only this tag has the flag ${tick(flag)}, and ${tick(name)} has ${tick(other)}. Is one of them misspelled? Locks with different flags do not exclude each other.`,
   ],
   untaggedOverride: [
     "LW1507",

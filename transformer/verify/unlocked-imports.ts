@@ -8,7 +8,7 @@ import { isLoaded } from "../resolve/specifiers";
 import type { PlacedProblem } from "./project";
 import { importProblem, importAt, type SourceImport } from "./source-import";
 
-// `paths` leads the compiler to the sources of a library, as in a workspace of Nx, and this build emits and weaves them. But the output
+// `paths` points the compiler to the sources of a library, as in a workspace of Nx, and this build emits and weaves them. But the output
 // still imports the library by its name. So Node looks for a package of that name, and loads the file that the package exports.
 
 /** An import that `paths` leads to a source. */

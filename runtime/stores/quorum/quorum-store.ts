@@ -21,11 +21,11 @@ export interface QuorumOptions {
 }
 
 /**
- * Returns a store that keeps locks in several independent Redis masters. A lock is held while a majority of the masters says so, so it
- * survives the loss of the others. Give all processes the same masters, in the same order.
+ * Returns a store that keeps locks in several independent Redis masters. A lock is held while a majority of them has it. Give all processes
+ * the same masters, in the same order.
  *
  * @param masters at least three: ioredis clients of one node each, which you close yourself, or `redis://` URLs
- * @throws {LockOptionError} if one of them cannot be a master, or is given twice
+ * @throws {LockOptionError} if one of them cannot be a master, or appears twice
  */
 export function quorumStore(
   masters: readonly (RedisClient | RedisAddress)[],

@@ -17,7 +17,7 @@ interface Masters {
   open(Redis?: RedisClass): readonly Member[];
 }
 
-/** @throws {LockOptionError} if one of them cannot be a master, or is given twice */
+/** @throws {LockOptionError} if one of them cannot be a master, or appears twice */
 export function redisMasters(masters: readonly (RedisClient | RedisAddress)[]): Masters {
   if (!Array.isArray(masters) || masters.length < MIN_MASTERS) {
     throw new LockOptionError(

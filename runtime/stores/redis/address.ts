@@ -73,8 +73,7 @@ function readUrl(url: string, what: string): Connection {
     throw unreadable(url, what);
   }
   // A `/` in a password ends the host. Then the path has the rest of the password in it, and is not the number of a database.
-  if (!/^\/?\d*$/.test(path))
-    throw unreadable(url, what, " The number of a database follows the host and `/`.");
+  if (!/^\/?\d*$/.test(path)) throw unreadable(url, what, " Put the database number after the host and `/`.");
   // A `?` or `#` in a password ends the host, too. Then the beginning of the password would be read as the host.
   if (/#|\?.*@/.test(url)) throw unreadable(url, what);
   return { url, options: {} };

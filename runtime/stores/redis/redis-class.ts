@@ -18,7 +18,7 @@ export function redisIn(ioredis: unknown): RedisClass {
   const found = Redis ?? all?.Redis;
   if (typeof found === "function") return found;
   throw new LockMisconfiguredError(
-    "A Redis URL needs ioredis 5.4 or later, and an older one is installed: npm install ioredis@latest",
+    "A Redis URL needs ioredis 5.4 or later, but an older version is installed. Fix: npm install ioredis@latest",
   );
 }
 
@@ -27,6 +27,6 @@ export function cannotLoad(cause: unknown): LockMisconfiguredError {
   // The error of esbuild if CommonJS code in an ES module requires a module of Node.
   const message = reason.includes("Dynamic require of")
     ? `A Redis URL needs the package ioredis, and this bundle cannot load it: ${reason}. Fix: leave ioredis out of the bundle, as an external package, or give the bundle a \`require\`: see "Everything in one file" in Lockweave's docs/compilers.md`
-    : "A Redis URL needs the package ioredis: npm install ioredis";
+    : "A Redis URL needs the package ioredis. Fix: npm install ioredis";
   return new LockMisconfiguredError(message, { cause });
 }

@@ -41,10 +41,9 @@ import { Server } from "./server";
 import { Sharing } from "./sharing";
 
 /**
- * Returns a store of locks in Redis. The value of a key is the `requestId` of its holder, and its time to live is the lock time.
+ * Returns a store that keeps locks in Redis. The value of a key is the request ID of its holder.
  *
- * Many keys go in one script. A cluster gets one script for each slot, and all commands for a node go in one write. The store opens a
- * second connection, for wake-ups, when a caller first waits. It never closes `client`, which belongs to the caller.
+ * The store opens a second connection, for wake-ups, when a caller first waits. It never closes `client`.
  *
  * @param what the name of the client, for messages
  * @throws {LockOptionError} if `client` is not an ioredis client, or if its `keyPrefix` contains `lockweave:`

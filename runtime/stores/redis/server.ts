@@ -28,7 +28,8 @@ export class Server {
   readonly #prefix: string;
   readonly #listeners = new Set<StoreListener>();
   readonly #stopListening: () => void;
-  readonly #warnings: string[] = [];
+  /** The first warning about each subject. */
+  readonly #warnings = new Map<string, string>();
   #hasBeenReady = false;
   #isClosed = false;
 
@@ -89,7 +90,7 @@ export class Server {
   listen(listener: StoreListener): () => void {
     this.#listeners.add(listener);
     // The listener also receives earlier warnings, but only after this call, because no caller expects them during it.
-    const earlier = [...this.#warnings];
+    const earlier = [...this.#warnings.values()];
     runInPromiseJob(() => {
       if (this.#listeners.has(listener)) earlier.forEach((message) => listener.onWarning(message));
     });
@@ -105,10 +106,10 @@ export class Server {
     return shortest;
   }
 
-  /** Reports a warning to all listeners, also to later ones. Reports each text once. */
-  warn(message: string): void {
-    if (this.#isClosed || this.#warnings.includes(message)) return;
-    this.#warnings.push(message);
+  /** Reports a warning to all listeners, including later ones. Reports one warning about each subject. */
+  warn(message: string, subject = message): void {
+    if (this.#isClosed || this.#warnings.has(subject)) return;
+    this.#warnings.set(subject, message);
     for (const listener of this.#listeners) listener.onWarning(message);
   }
 

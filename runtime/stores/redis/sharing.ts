@@ -86,7 +86,8 @@ export class Sharing {
     const [, count, limit, somebodyWaits, isDenied] = (reply as readonly Figure[]).map(Number);
     if (isDenied === 1) this.#server.warnOfDeniedChannels();
     const { permits = 1 } = request;
-    if (limit !== 0 && limit !== undefined) this.#server.warn(permitsDiffer(permits, limit));
+    if (limit !== 0 && limit !== undefined)
+      this.#server.warn(permitsDiffer(request.key, permits, limit), `permits ${permits} ${limit}`);
     const acquired: Acquired = {
       acquired: true,
       ...(this.#server.breaks !== breaksBefore && { mayComeAgain: true }),

@@ -24,8 +24,8 @@ const passing = (what: string, fix: string): State => ({
 });
 
 export const DENIED = permanent(
-  "the Redis user may not run a command that locks need, or not on this key",
-  "give the user the rights that docs/api.md of the package lists",
+  "the Redis user lacks permission for a command or a key that locks need",
+  "grant it the permissions that docs/api.md of the package lists",
 );
 
 /** States by the code with which Redis begins its error. */
@@ -42,8 +42,11 @@ export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
     "the keys of one lock are in different slots of the cluster",
     "use no `}` outside a hash tag in a lock key with fencing",
   ),
-  READONLY: passing("Redis is a read-only replica", "use the address of its master, Sentinel or a Cluster"),
-  LOADING: passing("Redis is loading its data", "wait until it has loaded them, or allow a longer waitTime"),
+  READONLY: passing(
+    "Redis is a read-only replica",
+    "use the address of its master, of a Sentinel, or of a Cluster",
+  ),
+  LOADING: passing("Redis is loading its data", "wait until it has finished, or allow a longer waitTime"),
   MASTERDOWN: passing(
     "Redis is a replica that has lost its master",
     "use the address of the new master, or bring the old one back",
@@ -86,7 +89,7 @@ export const CLIENT_STATES = {
     "call shutdown() before you close the client",
   ),
   gaveUp: permanent(
-    "the Redis client gave up connecting",
+    "the Redis client stopped reconnecting",
     "let its retryStrategy return a number each time, and make a new client",
   ),
   subscriber: permanent(
@@ -110,11 +113,11 @@ export const CLIENT_STATES = {
     "write redis:// instead of rediss://, or use the TLS port of the server",
   ),
   tlsOptions: permanent(
-    "the TLS options of the connection cannot be used",
+    "Node rejected the TLS options of the connection",
     "check its key, passphrase, cert, ca, pfx, and ciphers",
   ),
   staysReadOnly: permanent(
     "Redis is a read-only replica, and new connections reach one as well",
-    "use the address of its master, Sentinel or a Cluster",
+    "use the address of its master, of a Sentinel, or of a Cluster",
   ),
 } as const satisfies Readonly<Record<string, State>>;

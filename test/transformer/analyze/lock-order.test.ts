@@ -30,7 +30,7 @@ test("two locks that are acquired in both orders are reported, across files and 
     "Callers acquire `payOrder` and `stock` in different orders, so they can wait for each other until their wait budgets end: " +
       "`OrderService.pay` calls `Stock.reserve` (order.ts:6), so `stock` is acquired inside `payOrder`; " +
       "`Stock.recall` calls `OrderService.cancel` (stock.ts:8), so `payOrder` is acquired inside `stock`. " +
-      "Acquire them in one order everywhere.",
+      "Acquire them in the same order everywhere.",
   ]);
 });
 

@@ -210,7 +210,7 @@ const BAD_DEFAULTS: readonly (readonly [options: unknown, message: string])[] = 
   ],
   [
     { lockTime: null },
-    "In the plugin's `defaults`: Expected `lockTime` to be a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours, got `null`.",
+    "In the plugin's `defaults`: Expected `lockTime` to be a duration such as `500ms`, `20s`, or `2m` (a bare number is in s), at least 100 ms and at most 24 hours, got `null`.",
   ],
   [
     { onFailure: "new Busy" },

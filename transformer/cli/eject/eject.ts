@@ -47,7 +47,7 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   const files = texts.size === 1 ? "this file" : `these ${texts.size} files`;
   if (!isAgreed && !(await confirms(safe`Write ${locks} into ${files}?`))) {
     print(
-      safe`Nothing was changed. To apply the changes without a question, run \`${lockweaveCommand(cwd, "eject", "--yes")}\`.`,
+      safe`Nothing was changed. To apply the changes without confirmation, run \`${lockweaveCommand(cwd, "eject", "--yes")}\`.`,
     );
     return NOT_AGREED;
   }

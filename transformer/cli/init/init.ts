@@ -40,7 +40,7 @@ export async function init(dir: string, isAgreed: boolean): Promise<number> {
   if (hasChanges(plan)) {
     if (!isAgreed && !(await confirms(safe`Change it?`))) {
       print(
-        safe`Nothing was changed. To apply the changes without a question, run \`${project.running("lockweave init --yes")}\`.`,
+        safe`Nothing was changed. To apply the changes without confirmation, run \`${project.running("lockweave init --yes")}\`.`,
       );
       return NOT_AGREED;
     }

@@ -28,7 +28,7 @@ export const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=«pay;» keyName=orderNo"),
     code: "LW1012",
     message:
-      "Expected a value, got `pay;`. Separate attributes with spaces, not semicolons. Put a value that contains a semicolon in quotes.",
+      "Expected a value, got `pay;`. Separate attributes with spaces, not semicolons. Quote a value that contains a semicolon.",
   },
   {
     title: "a bare word",
@@ -223,13 +223,13 @@ export const GRAMMAR: readonly Row[] = [
     title: "an attribute given twice",
     source: onMethod("@redisLock businessFlag=pay lockTime=20 «lockTime»=30"),
     code: "LW1003",
-    message: "The attribute `lockTime` is given twice.",
+    message: "The attribute `lockTime` appears twice.",
   },
   {
     title: "an attribute given twice on different lines",
     source: onMethod("@redisLock businessFlag=pay\n   *   keyName=orderNo\n   *   «businessFlag»=pay"),
     code: "LW1003",
-    message: "The attribute `businessFlag` is given twice.",
+    message: "The attribute `businessFlag` appears twice.",
   },
   {
     title: "a missing value at the end of the tag",

@@ -9,7 +9,8 @@ const DANGLING = "There is nothing to lock after this `@redisLock`. Put it direc
 
 const TAG = "/** «@redisLock» businessFlag=pay */";
 const ACCESSOR = "An accessor cannot wait for a lock. Put `@redisLock` on an async method.";
-const SEVERAL = "`@redisLock` before several variables is ambiguous. Declare the function alone.";
+const SEVERAL =
+  "`@redisLock` before several variables is ambiguous. Declare the function in a statement of its own.";
 const GENERATOR = "A synchronous generator cannot wait for a lock. Make it an `async` generator.";
 const REENTRANT_GENERATOR =
   "A generator cannot be `reentrant`, because its body cannot become a separate function. Write `reentrant=false`.";
@@ -392,7 +393,7 @@ export const PLACES: readonly Row[] = [
     fileName: "a.js",
     code: "LW1313",
     message:
-      "The body of a generator becomes a block, in which `a` can be declared only once. Rename one of the two.",
+      "The body of a generator becomes a block, in which `a` can be declared only once. Rename one of them.",
   })),
   ...[
     ["class with nothing else", `export class A { ${TAG} }`],

@@ -3,8 +3,9 @@ import { onMethod, SWITCHES, type Row } from "./row";
 // The problems `LW11..`.
 
 const DURATION_IN_SECONDS =
-  "a duration such as `500ms`, `20s` or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
-const DURATION_IN_MS = "a duration such as `500ms`, `20s` or `2m` (a bare number is in ms), at most 24 hours";
+  "a duration such as `500ms`, `20s`, or `2m` (a bare number is in s), at least 100 ms and at most 24 hours";
+const DURATION_IN_MS =
+  "a duration such as `500ms`, `20s`, or `2m` (a bare number is in ms), at most 24 hours";
 const KEY_TYPES = "Expected `keyType` to be `VALUE`, `CLASS`, or `JSON`";
 
 export const VALUES: readonly Row[] = [
