@@ -56,8 +56,8 @@ export function parseTags(text: string, comment: Span): Parsed {
     const found = tagNameAt(content, start, ends[index] ?? content.length);
     return found === undefined ? [] : [{ start, end: ends[index] ?? content.length, name: found }];
   });
-  const isMeant = new Set(meant.map(({ start }) => start));
-  const others = starts.filter((start) => !isMeant.has(start) && JSDOC_TAG.test(content.slice(start)));
+  const meantStarts = new Set(meant.map(({ start }) => start));
+  const others = starts.filter((start) => !meantStarts.has(start) && JSDOC_TAG.test(content.slice(start)));
   const blocks = codeBlocksIn(content).map((block) => withOtherTags(block, others));
   const examples = blocks.filter(({ state }) => state === "closed");
   const outside = meant.filter(({ start }) => blockAround(examples, start) === undefined);
