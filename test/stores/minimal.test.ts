@@ -41,21 +41,21 @@ const SECOND = 1_000;
 const KEY = "LOCK_pay_A1";
 const PATIENT = { retryTimes: 100, waitTime: "5s" } as const;
 
-/** Processes that share one store under virtual time. */
-function processes(count: number): {
+/** Two processes that share one store under virtual time. */
+function twoProcesses(): {
   readonly clock: VirtualClock;
   readonly store: MinimalStore;
-  readonly all: readonly FleetProcess[];
+  readonly one: FleetProcess;
+  readonly other: FleetProcess;
 } {
   const clock = new VirtualClock();
   const store = new MinimalStore(() => clock.now());
-  const all = Array.from({ length: count }, () => new FleetProcess({ store, clock, logger: { warn() {} } }));
-  return { clock, store, all };
+  const open = (): FleetProcess => new FleetProcess({ store, clock, logger: { warn() {} } });
+  return { clock, store, one: open(), other: open() };
 }
 
 test("a waiter of another process polls a store without a queue several times a second", async (t) => {
-  const { clock, store, all } = processes(1);
-  const [one] = all;
+  const { clock, store, one } = twoProcesses();
   const foreign = { key: KEY, requestId: "0".repeat(32) };
   await store.acquire({ ...foreign, lockTimeMs: 60 * SECOND, fencing: false });
   const askedAt: number[] = [];
@@ -65,7 +65,7 @@ test("a waiter of another process polls a store without a queue several times a 
     return real(request);
   };
   let isInside = false;
-  const call = one?.call(KEY, PATIENT, () => {
+  const call = one.call(KEY, PATIENT, () => {
     isInside = true;
   });
   await clock.advance(10 * SECOND);
@@ -79,17 +79,16 @@ test("a waiter of another process polls a store without a queue several times a 
   t.true(isInside);
   await call;
   t.is(store.size, 0);
-  t.true(all.every(({ isIdle }) => isIdle));
+  t.true(one.isIdle);
   t.is(clock.pendingTimers, 0);
 });
 
 test("waiters of one process come in order, and a hold that nobody releases expires", async (t) => {
-  const { clock, store, all } = processes(1);
-  const [one] = all;
+  const { clock, store, one } = twoProcesses();
   const foreign = { key: KEY, requestId: "0".repeat(32), lockTimeMs: SECOND, fencing: false };
   await store.acquire(foreign);
   const order: number[] = [];
-  const calls = [1, 2, 3, 4, 5].map((n) => one?.call(KEY, PATIENT, () => void order.push(n)));
+  const calls = [1, 2, 3, 4, 5].map((n) => one.call(KEY, PATIENT, () => void order.push(n)));
   await clock.advance(SECOND + 1);
   t.deepEqual(order, [1, 2, 3, 4, 5]);
   await Promise.all(calls);
@@ -97,27 +96,26 @@ test("waiters of one process come in order, and a hold that nobody releases expi
 });
 
 test("a crowd in one process does not keep the callers of another process out", async (t) => {
-  const { clock, store, all } = processes(2);
-  const [crowded, other] = all;
+  const { clock, store, one: crowded, other } = twoProcesses();
   let inside = 0;
   const body = async (): Promise<void> => {
     t.is((inside += 1), 1);
     await new Promise<void>((resolve) => void clock.after(10, resolve));
     inside -= 1;
   };
-  let isOver = false;
+  const ending = new AbortController();
   const crowd = Array.from({ length: 20 }, async () => {
-    while (!isOver) await crowded?.call(KEY, PATIENT, body);
+    while (!ending.signal.aborted) await crowded.call(KEY, PATIENT, body);
   });
   await clock.advance(SECOND);
   let served = 0;
   const calls = Array.from({ length: 5 }, async () => {
-    await other?.call(KEY, PATIENT, body);
+    await other.call(KEY, PATIENT, body);
     served += 1;
   });
   await clock.advance(30 * SECOND);
   t.is(served, calls.length);
-  isOver = true;
+  ending.abort();
   await clock.advance(30 * SECOND);
   await Promise.all([...crowd, ...calls]);
   t.is(store.size, 0);
@@ -147,20 +145,19 @@ test("callers of several processes share the permits of a store without a queue"
 });
 
 test("a caller without a wait budget asks once, and a waiter that gives up leaves nothing", async (t) => {
-  const { clock, store, all } = processes(2);
-  const [one, other] = all;
+  const { clock, store, one, other } = twoProcesses();
   const end = deferred();
-  const holder = one?.call(KEY, PATIENT, () => end.promise);
+  const holder = one.call(KEY, PATIENT, () => end.promise);
   await clock.advance(1);
   const busy = { code: "LOCK_WAIT_TIME_OUT", message: /is held by another caller/ };
-  const impatient = other?.call(KEY, { retryTimes: 0 }, () => t.fail());
-  await Promise.all([t.throwsAsync(impatient ?? Promise.resolve(), busy), clock.advance(1)]);
-  const waiting = other?.call(KEY, { retryTimes: 1, waitTime: "300ms" }, () => t.fail());
-  await Promise.all([t.throwsAsync(waiting ?? Promise.resolve(), busy), clock.advance(SECOND)]);
+  const impatient = other.call(KEY, { retryTimes: 0 }, () => t.fail());
+  await Promise.all([t.throwsAsync(impatient, busy), clock.advance(1)]);
+  const waiting = other.call(KEY, { retryTimes: 1, waitTime: "300ms" }, () => t.fail());
+  await Promise.all([t.throwsAsync(waiting, busy), clock.advance(SECOND)]);
   end.resolve();
   await holder;
   t.is(store.size, 0);
-  t.true(all.every(({ isIdle }) => isIdle));
+  t.true(one.isIdle && other.isIdle);
 });
 
 test.serial("woven code takes turns with a store of four methods", async (t) => {
