@@ -382,7 +382,7 @@ for (const { what, plant, found } of [
       for (const other of this.waiters()) if (other === waiter) return;
       join.call(this, waiter);
     },
-    found: /^a call that waits: runtime\/fifo\.ts:\d+ keys ran 9 times, then 299$/m,
+    found: /^a call that waits: runtime\/base\/fifo\.ts:\d+ keys ran 9 times, then 299$/m,
   },
   {
     what: "a built-in function that iterates over all waiters",
