@@ -1,8 +1,13 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 
-/** Returns the name, or the name with a number if one of the sets contains it. */
-export function freshName(name: string, ...used: readonly ReadonlySet<string>[]): string {
+/** Names that are in use. */
+interface UsedNames {
+  has(name: string): boolean;
+}
+
+/** Returns the name, or the name with a number if it is in use. */
+export function freshName(name: string, ...used: readonly UsedNames[]): string {
   let fresh = name;
   for (let count = 1; used.some((names) => names.has(fresh)); count += 1) fresh = `${name}_${count}`;
   return fresh;
@@ -23,6 +28,17 @@ export function identifiersIn(ts: Parser, node: TS.Node): Set<string> {
 export function identifiersOf(ts: Parser, code: string, { languageVariant }: TS.SourceFile): Set<string> {
   const name = languageVariant === ts.LanguageVariant.JSX ? "key.tsx" : "key.ts";
   return identifiersIn(ts, ts.createSourceFile(name, `[${code}]`, ts.ScriptTarget.Latest));
+}
+
+/** Returns the names of `identifiersIn`, to test for single ones. Walks the node only if the file's text may contain the name. */
+export function usedNamesIn(ts: Parser, node: TS.Node, { text }: TS.SourceFile): UsedNames {
+  let names: Set<string> | undefined;
+  return {
+    has(name) {
+      const isInText = text.includes("\\u") || new RegExp(`\\b${name}\\b`).test(text); // A name may contain escapes.
+      return isInText && (names ??= identifiersIn(ts, node)).has(name);
+    },
+  };
 }
 
 function isMemberName(ts: Parser, name: TS.Identifier, parent: TS.Node): boolean {

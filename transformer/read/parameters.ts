@@ -110,7 +110,7 @@ export function assignedParameters(ts: Parser, file: TS.SourceFile, fn: Lockable
   const functions = isSloppy ? functionsIn(ts, fn.body).filter((name) => parameters.has(name)) : [];
   // A function in a parameter's default may use the outer parameter. In sloppy code, `arguments` may, too. ES modules are never sloppy.
   const captured = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
-  if (identifiersIn(ts, fn.body).has("arguments") && isSloppy) return [];
+  if (isSloppy && identifiersIn(ts, fn.body).has("arguments")) return [];
   return [...new Set([...assigned, ...functions])].filter((name) => !captured.has(name));
 }
 

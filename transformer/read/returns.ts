@@ -46,8 +46,17 @@ export function scopeInside(ts: Parser, fn: LockableFunction): Scope {
   return new Map(parameterNames(ts, fn).map((name) => [name, false]));
 }
 
+/** The returns of each function. Several steps of the weave ask for them. */
+const known = new WeakMap<LockableFunction, readonly Return[]>();
+
 /** Returns the `return` statements of the body whose value may be a promise. */
-export function returnsOf(ts: Parser, fn: LockableFunction): Return[] {
+export function returnsOf(ts: Parser, fn: LockableFunction): readonly Return[] {
+  const returns = known.get(fn) ?? findReturns(ts, fn);
+  known.set(fn, returns);
+  return returns;
+}
+
+function findReturns(ts: Parser, fn: LockableFunction): Return[] {
   const { body } = fn;
   const returns: Return[] = [];
   const isConstant = !mayAddThen(ts, body);

@@ -2,7 +2,7 @@ import MagicString from "magic-string";
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import { findJoinPoints, type Forbidden } from "../read/join-points";
-import { freshName, identifiersIn } from "../read/names";
+import { freshName, usedNamesIn } from "../read/names";
 import type { Defaults } from "../read/options";
 import { hasOnlyCommonJs } from "../read/module-syntax";
 import { mayShakeHands, type FindReExports } from "../read/lockweave-calls";
@@ -219,9 +219,9 @@ function insertionsFor(
 ): { readonly insertions: Insertion[]; readonly namespace: string | undefined } {
   // These are the names of all tags, because an outer function's lock must not hide a name that an inner function's tag uses.
   const words = new Set(plans.flatMap(({ names }) => [...names]));
-  const namespace = freshName("lockweave", identifiersIn(ts, file), words);
+  const namespace = freshName("lockweave", usedNamesIn(ts, file, file), words);
   const used = new Set([...words, namespace]);
-  const locks = new Map(plans.map(({ fn }) => [fn, freshName("lock", identifiersIn(ts, fn), used)]));
+  const locks = new Map(plans.map(({ fn }) => [fn, freshName("lock", usedNamesIn(ts, fn, file), used)]));
   const lockArguments = currentLockArguments(ts, file, plans, locks, findReExports);
   const insertionsOf = (planned: Plan | Forbidden): Insertion[] => {
     if ("because" in planned) return refuse(ts, file, planned, isModule ? namespace : undefined);
