@@ -2,7 +2,7 @@ import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 
 /** Names that are in use. */
-export interface UsedNames {
+interface UsedNames {
   has(name: string): boolean;
 }
 
