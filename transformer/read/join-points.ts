@@ -4,27 +4,15 @@ import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
 import { isJavaScript } from "./file-kind";
-import { placeOf, type FoundFunction } from "./tagged-node";
-import { hasOwnPromise, isAsync, type Promised } from "./promised";
+import { targetOf, type FoundFunction } from "./tagged-node";
+import { hasOwnPromise, isAsync } from "./promised";
 import type { AnyFunction, LockableFunction } from "./syntax";
 import { parseTags, type Tag } from "./tag";
 
 /** A tagged function that can be locked. */
-export interface JoinPoint {
+export interface JoinPoint extends FoundFunction {
   readonly fn: LockableFunction;
   readonly tag: Tag;
-  /** The name of the function in messages: `OrderService.pay`. */
-  readonly name: string;
-  /** Set if the function declares that it returns a promise. */
-  readonly promised: Promised | undefined;
-  /** The name of the variable or property whose value is the function. */
-  readonly named: Span | undefined;
-  /** The node that contains the function. */
-  readonly holder: TS.Node;
-  /** The return type, as the file writes it. */
-  readonly type: TS.TypeNode | undefined;
-  /** Returns the type of a parameter, as the file writes it. */
-  readonly typeOf: (parameter: TS.ParameterDeclaration) => TS.TypeNode | undefined;
   /** The reason not to weave the function, although that would be possible. */
   readonly flaw: Problem | undefined;
 }
@@ -72,20 +60,20 @@ export function findJoinPoints(ts: Parser, file: TS.SourceFile): Found {
       continue;
     }
     mentions.push(at);
-    const place = placeOf(ts, file, comment, path, at);
+    const target = targetOf(ts, file, comment, path, at);
     problems.push(...parsed.problems);
     const misplaced =
-      "fn" in place ? placementProblem(ts, file, place, at, secondTag?.word, tagged) : place.because;
+      "fn" in target ? placementProblem(ts, file, target, at, secondTag?.word, tagged) : target.because;
     if (misplaced !== undefined && tag !== undefined) problems.push(misplaced);
     const flaw = misplaced ?? parsed.problems[0];
-    if ("fn" in place && isLockable(place.fn) && tag !== undefined && misplaced === undefined) {
-      const { fn, name, promised, named, holder, type, typeOf } = place;
+    if ("fn" in target && isLockable(target.fn) && tag !== undefined && misplaced === undefined) {
+      const { fn, name, promised, named, holder, type, typeOf } = target;
       points.push({ fn, tag, name, promised, named, holder, type, typeOf, flaw });
     } else if (flaw !== undefined) {
-      forbidden.push(...place.bodies.map((body) => ({ body, because: flaw })));
-      if (place.bodies.length === 0) bodiless.push(flaw);
+      forbidden.push(...target.bodies.map((body) => ({ body, because: flaw })));
+      if (target.bodies.length === 0) bodiless.push(flaw);
     }
-    if ("fn" in place) tagged.add(place.fn);
+    if ("fn" in target) tagged.add(target.fn);
   }
   const refused = new Set(forbidden.map(({ body }) => body));
   return {
@@ -132,8 +120,8 @@ function mayHaveLock(
   path: readonly TS.Node[],
   at: Span,
 ): boolean {
-  const place = placeOf(ts, file, comment, path, at);
-  return "fn" in place && placementProblem(ts, file, place, at, undefined, new Set()) === undefined;
+  const target = targetOf(ts, file, comment, path, at);
+  return "fn" in target && placementProblem(ts, file, target, at, undefined, new Set()) === undefined;
 }
 
 function isLockable(fn: AnyFunction): fn is LockableFunction {

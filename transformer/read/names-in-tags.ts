@@ -4,7 +4,7 @@ import type { Parser } from "../parser/parser";
 import type { Span } from "../text/span";
 import { commentsThatMentionIt } from "./comments";
 import { identifiersOf } from "./names";
-import { placeOf, type FoundFunction } from "./tagged-node";
+import { targetOf, type FoundFunction } from "./tagged-node";
 import { mayHaveTags } from "./spelling";
 import { parseTags, type Item, type Tag, type Word } from "./tag";
 import { templateIn } from "./template";
@@ -22,8 +22,8 @@ export function tagsIn(ts: Parser, file: TS.SourceFile): TagInFile[] {
   if (!mayHaveTags(file.text) || file.isDeclarationFile) return [];
   return [...commentsThatMentionIt(ts, file)].flatMap(({ comment, path }) =>
     parseTags(file.text, comment).tags.map((tag) => {
-      const place = placeOf(ts, file, comment, path, tag.word);
-      return { tag, comment, found: "fn" in place ? place : undefined };
+      const target = targetOf(ts, file, comment, path, tag.word);
+      return { tag, comment, found: "fn" in target ? target : undefined };
     }),
   );
 }

@@ -10,6 +10,7 @@ import { describe, roleOf, type AnyFunction } from "./syntax";
 
 export interface FoundFunction {
   readonly fn: AnyFunction;
+  /** The name of the function in messages: `OrderService.pay`. */
   readonly name: string;
   /** Set if the function declares that it returns a promise. */
   readonly promised: Promised | undefined;
@@ -24,18 +25,18 @@ export interface FoundFunction {
 }
 
 /** The target of a tag: a function, or the reason why there is none. The `bodies` must not run unlocked. */
-export type Place = { readonly bodies: readonly TS.ConciseBody[] } & (
+export type Target = { readonly bodies: readonly TS.ConciseBody[] } & (
   FoundFunction | { readonly because: Problem }
 );
 
 /** Finds the function that the comment precedes. Searches from the node after the comment inwards. */
-export function placeOf(
+export function targetOf(
   ts: Parser,
   file: TS.SourceFile,
   comment: Span,
   path: readonly TS.Node[],
   at: Span,
-): Place {
+): Target {
   const { owner, outer } = ownerOf(ts, file, comment, path);
   if (owner === undefined)
     return { because: problem("dangling", at), bodies: bodiesAround(ts, path, comment) };
