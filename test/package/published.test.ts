@@ -16,7 +16,7 @@ outsideMatrixSerially("the tarball contains only the built code, its types, and 
   const { files } = await pack();
   const strays = files.filter(
     (file) =>
-      !/^(dist\/(runtime|transformer)\/.*\.(js|d\.ts)|dist\/runtime\/(index|testing|opentelemetry)\.(mjs|d\.mts)|dist\/runtime\/woven\/entry\.d\.mts|dist\/runtime\/(runtime|not-in-(browser|edge|workers))\.mjs|dist\/transformer\/(THIRD-PARTY-NOTICES\.txt|page\/(index\.html|style\.css|icon\.svg))|docs\/[\w-]+\.(md|json)|bench\/results\/plot\.svg|README(?:\.zh-CN)?\.md|LICENSE|CHANGELOG\.md|tsdoc\.json|package\.json)$/.test(
+      !/^(dist\/(runtime|transformer|test\/store-contract)\/.*\.(js|d\.ts)|dist\/runtime\/(index|testing|opentelemetry)\.(mjs|d\.mts)|dist\/runtime\/woven\/entry\.d\.mts|dist\/runtime\/(runtime|not-in-(browser|edge|workers))\.mjs|dist\/transformer\/(THIRD-PARTY-NOTICES\.txt|page\/(index\.html|style\.css|icon\.svg))|docs\/[\w-]+\.(md|json)|bench\/results\/plot\.svg|README(?:\.zh-CN)?\.md|LICENSE|CHANGELOG\.md|tsdoc\.json|package\.json)$/.test(
         file,
       ),
   );
