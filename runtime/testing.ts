@@ -24,11 +24,11 @@ export interface TestLocks extends AsyncDisposable {
    * The keys of the locks that were acquired since the last `reset()`, in order: `["LOCK_payOrder_A1"]`. For a named store, with its
    * name: `"LOCK_payOrder_A1 in payments"`.
    */
-  readonly taken: readonly string[];
+  readonly acquired: readonly string[];
   /** The keys of the locks that are held now. */
   readonly held: readonly string[];
   /**
-   * Clears `taken` and starts with an empty store. Call it after each test.
+   * Clears `acquired` and starts with an empty store. Call it after each test.
    *
    * @throws {Error} if the test still holds a lock
    */
@@ -59,7 +59,7 @@ const NOT_WOVEN = `The file that calls testLocks() was not woven, so functions w
   - Call testLocks() directly by its imported name. Do not pass it as a value.`;
 
 class MemoryLocks implements TestLocks {
-  taken: string[] = [];
+  acquired: string[] = [];
   readonly #canWait: boolean;
   readonly #held = new Map<string, LockEvent>();
 
@@ -100,14 +100,14 @@ class MemoryLocks implements TestLocks {
     // If the caller did not await the release, the next call could still find the key held.
     const always = { release: "awaited" } as const;
     configureForTests(memoryStore, this.#canWait ? always : { ...always, retryTimes: 0 });
-    this.taken = [];
+    this.acquired = [];
     subscribe("lockweave:grant", this.#onGrant);
     subscribe("lockweave:release", this.#onRelease);
   }
 
   readonly #onGrant = (message: unknown): void => {
     const event = message as LockEvent;
-    this.taken.push(keyInStore(event));
+    this.acquired.push(keyInStore(event));
     this.#held.set(event.requestId, event);
   };
 

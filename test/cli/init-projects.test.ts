@@ -60,7 +60,7 @@ test("an order is paid under its lock", async (${expected.startsWith("t.") ? "t"
 `;
 
 const BABEL = ["babel-jest", "@babel/core", "@babel/preset-env", "@babel/preset-typescript"];
-const JEST_EXPECTS = 'expect(locks.taken).toEqual(["LOCK_pay_A1"])';
+const JEST_EXPECTS = 'expect(locks.acquired).toEqual(["LOCK_pay_A1"])';
 const HELD = /^A1 under LOCK_pay_A1$/m;
 const NOT_WOVEN = /LOCK_NOT_WOVEN|LockNotWovenError/;
 
@@ -195,7 +195,7 @@ module.exports = {
       "src/pay.test.ts": unitTest(
         'import test from "ava";\n',
         "./pay.js",
-        't.deepEqual(locks.taken, ["LOCK_pay_A1"])',
+        't.deepEqual(locks.acquired, ["LOCK_pay_A1"])',
       ),
     },
     scripts: ["test"],

@@ -66,7 +66,7 @@ try { testLocks({ woven: false }); } catch (error) { console.log(error instanceo
 await shutdown();
 const locks = testLocks({ woven: false });
 await withLock("k", {}, () => {});
-console.log(locks.taken.join());
+console.log(locks.acquired.join());
 `,
       });
       t.like(await project.run("both.mjs"), {

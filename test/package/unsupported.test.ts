@@ -149,7 +149,7 @@ test("locks", async () => {
   await shutdown();
   const locks = testLocks({ woven: false });
   await withLock("k", {}, () => {});
-  expect(locks.taken).toEqual(["k"]);
+  expect(locks.acquired).toEqual(["k"]);
   await locks.close();
 });
 `;

@@ -155,7 +155,7 @@ for (const [what, configuration, ...words] of [
   ["an array", [], "Expected configure("],
   ["redis undefined", { redis: undefined }, EITHER, "got neither (`redis` is undefined)"],
   ["Redis with a capital", { Redis: () => client }, "no option `Redis`", OPTIONS],
-  ["a misspelt option", { reddis: () => client }, "no option `reddis`", OPTIONS],
+  ["a misspelled option", { reddis: () => client }, "no option `reddis`", OPTIONS],
   ["the option url", { url: "redis://localhost" }, "no option `url`", OPTIONS],
   ["an own property __proto__", own("__proto__", 1), "no option `__proto__`", OPTIONS],
   ["an option constructor", { constructor: 1 }, "no option `constructor`", OPTIONS],
@@ -225,7 +225,7 @@ for (const [what, option, ...words] of [
   ["shutdownOn null", { shutdownOn: null }, SIGNALS, "got null"],
   ["shutdownOn a text", { shutdownOn: "SIGTERM" }, SIGNALS, "got 'SIGTERM'"],
   ["shutdownOn a number", { shutdownOn: [15] }, SIGNALS, "got [ 15 ]"],
-  ["shutdownOn a misspelt signal", { shutdownOn: ["SIGTERN"] }, SIGNALS, "'SIGTERN'"],
+  ["shutdownOn a misspelled signal", { shutdownOn: ["SIGTERN"] }, SIGNALS, "'SIGTERN'"],
   ["shutdownOn a signal that no process can catch", { shutdownOn: ["SIGKILL"] }, SIGNALS, "'SIGKILL'"],
   [
     "shutdownOn a property name of Object.prototype",

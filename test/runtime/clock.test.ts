@@ -111,7 +111,7 @@ for (const [kind, then, isAlive] of [
 ] as const) {
   test(`a ${kind} that is set${then === "" ? "" : `, with ${then},`} ${isAlive ? "keeps" : "does not keep"} the process alive`, async (t) => {
     const code = `
-      const { systemClock } = require("./runtime/clock");
+      const { systemClock } = require("./runtime/base/clock");
       const timer = systemClock.${kind}(() => console.log("ran"));
       timer.set(systemClock.now() + 50);
       ${then}`;

@@ -347,8 +347,8 @@ test.serial("testLocks() provides every store that a tag names, each with its ow
   await pay("7", () =>
     book("7", async () => void t.deepEqual(locks.held, ["LOCK_pay_7 in payments", "LOCK_pay_7"])),
   );
-  t.deepEqual(locks.taken, ["LOCK_pay_7 in payments", "LOCK_pay_7"]);
+  t.deepEqual(locks.acquired, ["LOCK_pay_7 in payments", "LOCK_pay_7"]);
   await locks.reset();
   await pay("7", async () => {});
-  t.deepEqual(locks.taken, ["LOCK_pay_7 in payments"]);
+  t.deepEqual(locks.acquired, ["LOCK_pay_7 in payments"]);
 });

@@ -30,7 +30,7 @@ test.serial("testLocks() lists the acquired keys in order", async (t) => {
   await pay("A1");
   await pay("A2", async () => void t.deepEqual(locks.held, ["LOCK_payOrder_A2"]));
   await withLock("by hand", {}, () => {});
-  t.deepEqual(locks.taken, ["LOCK_payOrder_A1", "LOCK_payOrder_A2", "by hand"]);
+  t.deepEqual(locks.acquired, ["LOCK_payOrder_A1", "LOCK_payOrder_A2", "by hand"]);
   t.deepEqual(locks.held, []);
 });
 
@@ -38,7 +38,7 @@ test.serial("a call acquires the lock of a previous call that released in the ba
   await using locks = testLocks({}, "woven");
   await withLock("by hand", { release: "background" }, () => {});
   await withLock("by hand", { release: "background" }, () => {});
-  t.deepEqual(locks.taken, ["by hand", "by hand"]);
+  t.deepEqual(locks.acquired, ["by hand", "by hand"]);
 });
 
 test.serial("a call does not wait for a held lock, whatever its tag says", async (t) => {
@@ -46,7 +46,7 @@ test.serial("a call does not wait for a held lock, whatever its tag says", async
   await pay("A1", async () => {
     await t.throwsAsync(pay("A1"), { instanceOf: LockWaitTimeoutError });
   });
-  t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
+  t.deepEqual(locks.acquired, ["LOCK_payOrder_A1"]);
 });
 
 test.serial("a call waits for a held lock with waiting: true", async (t) => {
@@ -60,10 +60,10 @@ test.serial("a call waits for a held lock with waiting: true", async (t) => {
   await entered.promise;
   const second = pay("A1");
   await setTimeout(1);
-  t.is(locks.taken.length, 1);
+  t.is(locks.acquired.length, 1);
   left.resolve();
   await Promise.all([first, second]);
-  t.is(locks.taken.length, 2);
+  t.is(locks.acquired.length, 2);
 });
 
 test.serial("reset() empties the store and the list of acquired keys", async (t) => {
@@ -75,9 +75,9 @@ test.serial("reset() empties the store and the list of acquired keys", async (t)
     { instanceOf: LockWaitTimeoutError },
   );
   await locks.reset();
-  t.deepEqual(locks.taken, []);
+  t.deepEqual(locks.acquired, []);
   await withLock("k", {}, () => {});
-  t.deepEqual(locks.taken, ["k"]);
+  t.deepEqual(locks.acquired, ["k"]);
 });
 
 test.serial("reset() names locks that are still held, and then starts with an empty store", async (t) => {
@@ -98,7 +98,7 @@ test.serial("reset() names locks that are still held, and then starts with an em
       "These locks are still held at the end of the test: LOCK_payOrder_A1 (pay). Fix: await the locked calls in the test",
   });
   await pay("A1");
-  t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
+  t.deepEqual(locks.acquired, ["LOCK_payOrder_A1"]);
   t.deepEqual(locks.held, []);
   left.resolve();
   await t.throwsAsync(unfinished, { code: "LOCK_LOST" });
@@ -115,8 +115,8 @@ test.serial("calls throw after close(), and testLocks() can be called again", as
   await t.throwsAsync(pay("A1"), { code: "LOCK_CLOSED" });
   await using others = testLocks({}, "woven");
   await pay("A1");
-  t.deepEqual(locks.taken, []);
-  t.deepEqual(others.taken, ["LOCK_payOrder_A1"]);
+  t.deepEqual(locks.acquired, []);
+  t.deepEqual(others.acquired, ["LOCK_payOrder_A1"]);
 });
 
 test.serial("configure() and a second testLocks() throw while testLocks() is active", async (t) => {
@@ -124,7 +124,7 @@ test.serial("configure() and a second testLocks() throw while testLocks() is act
   t.throws(() => configure({ store: memoryStore(), woven: false }), { instanceOf: LockMisconfiguredError });
   t.throws(() => testLocks({}, "woven"), { instanceOf: LockMisconfiguredError });
   await pay("A1");
-  t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
+  t.deepEqual(locks.acquired, ["LOCK_payOrder_A1"]);
 });
 
 test.serial("testLocks() rejects invalid options", (t) => {
@@ -150,5 +150,5 @@ test.serial("testLocks() throws in an unwoven file, and names the fixes", async 
   }
   await using locks = testLocks({ woven: false });
   await pay("A1");
-  t.deepEqual(locks.taken, ["LOCK_payOrder_A1"]);
+  t.deepEqual(locks.acquired, ["LOCK_payOrder_A1"]);
 });

@@ -44,7 +44,7 @@ it('pays under a lock', async () => {
   const parts = { controllers: [PayController], providers: [PayService] };
   const app = await Test.createTestingModule(parts).compile();
   expect(await app.get(PayController).pay('data:,')).toBe('A1 is paid');
-  expect(locks.taken).toEqual(['LOCK_starter_A1']);
+  expect(locks.acquired).toEqual(['LOCK_starter_A1']);
 });
 `,
   };

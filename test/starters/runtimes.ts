@@ -18,7 +18,7 @@ const locks = testLocks();
 test("pays under a lock", async () => {
   assertWoven(pay);
   expect(await pay("A1", "data:,")).toBe("A1 is paid");
-  expect(locks.taken).toEqual(["LOCK_starter_A1"]);
+  expect(locks.acquired).toEqual(["LOCK_starter_A1"]);
 });
 `,
   },

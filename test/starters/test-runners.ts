@@ -15,7 +15,7 @@ it("pays under a lock", async () => {
   if (gate === undefined) {
     const locks = testLocks();
     assert.equal(await pay("A1", "data:,"), "A1 is paid");
-    assert.deepEqual(locks.taken, ["LOCK_starter_A1"]);
+    assert.deepEqual(locks.acquired, ["LOCK_starter_A1"]);
     await locks.close();
   } else {
     configure({ redis: REDIS_URL ?? "" });

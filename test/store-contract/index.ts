@@ -15,7 +15,7 @@ import { notSharing, sharing } from "./sharing";
 import { GROUPS, type RegisterTest, type Subject } from "./subject";
 import { tokens } from "./tokens";
 
-export { untilListening as hearing, type RegisterTest, type Subject } from "./subject";
+export { untilListening, type RegisterTest, type Subject } from "./subject";
 
 /**
  * Registers the tests of the contract. Each test uses its own keys, so the tests may run concurrently on one store. The tests of a group,

@@ -1,6 +1,6 @@
 import test from "ava";
 import * as fc from "fast-check";
-import { hearing } from "../store-contract";
+import { untilListening } from "../store-contract";
 import {
   release,
   peek,
@@ -31,7 +31,7 @@ test.before(async () => {
   server = await startRedis();
   admin = server.client();
   store = redisStore(server.client());
-  await hearing(store);
+  await untilListening(store);
   const observer = server.client();
   observer.on("pmessage", (_pattern: string, channel: string) => {
     if (channel === "sentinel") sentinel();

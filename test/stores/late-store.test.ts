@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { Redis } from "ioredis";
 import { LockMisconfiguredError } from "../../runtime";
-import { hearing, storeContract } from "../store-contract";
+import { untilListening, storeContract } from "../store-contract";
 import { release, newId, newKey, acquire } from "../store-contract/subject";
 import { openRedis } from "../../runtime/stores/late-store";
 import type { WholeStore } from "../../runtime/stores/port";
@@ -24,7 +24,7 @@ test.before(async () => {
   server = await startRedis();
   admin = server.client();
   late = storeOnce(Promise.resolve(Redis));
-  await hearing(late);
+  await untilListening(late);
 });
 test.after.always(async () => {
   await late.close();
@@ -53,7 +53,7 @@ test("commands and listeners work although ioredis loads later", async (t) => {
   loading.resolve(Redis);
   t.true((await taken).acquired);
   t.deepEqual(await release(store, key, requestId), { released: true });
-  await hearing(store);
+  await untilListening(store);
 });
 
 test("a command that times out before ioredis has loaded is not sent", async (t) => {

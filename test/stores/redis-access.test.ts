@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
 import { LockMisconfiguredError, errorMessage } from "../../runtime/base/errors";
-import { hearing, storeContract } from "../store-contract";
+import { untilListening, storeContract } from "../store-contract";
 import {
   release,
   peek,
@@ -40,7 +40,7 @@ test.before(async () => {
   admin = server.client();
   least = await storeOf("least", SMALLEST_ACCESS);
   plain = redisStore(server.client());
-  await Promise.all([hearing(least), hearing(plain)]);
+  await Promise.all([untilListening(least), untilListening(plain)]);
 });
 
 test.after.always(async () => {
@@ -285,7 +285,7 @@ test("warns once about a Redis that evicts keys, and never about one that does n
     const quiet = redisStore(keeping.client());
     t.teardown(() => quiet.close());
     const heard = recordEvents(quiet);
-    await hearing(quiet);
+    await untilListening(quiet);
     t.deepEqual(heard.warnings, []);
   }
 });
@@ -307,7 +307,7 @@ test("does not warn about eviction if the user may not read the settings", async
   );
   t.teardown(() => own.close());
   const events = recordEvents(own);
-  await hearing(own);
+  await untilListening(own);
   t.deepEqual(events.warnings, []);
 });
 

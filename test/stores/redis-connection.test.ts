@@ -5,7 +5,7 @@ import { inspect } from "node:util";
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
-import { hearing } from "../store-contract";
+import { untilListening } from "../store-contract";
 import {
   release,
   peek,
@@ -72,7 +72,7 @@ test("close() of a store by URL closes all its connections", async (t) => {
   await watcher.ping();
   const own = redisStoreAt(lonely.url);
   await acquire(own, newKey(), newId());
-  await hearing(own);
+  await untilListening(own);
   t.is(await connections(), 3);
   await own.close();
   await until(async () => (await connections()) === 1);

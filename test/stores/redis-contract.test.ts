@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { hearing, storeContract } from "../store-contract";
+import { untilListening, storeContract } from "../store-contract";
 import { newId, newKey, acquire } from "../store-contract/subject";
 import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
@@ -24,7 +24,7 @@ test.before(async () => {
     byUrl: redisStoreAt(server.url),
     old: redisStore(beforeRedis7(server.client()).client),
   };
-  await Promise.all(Object.values(stores).map((store) => hearing(store)));
+  await Promise.all(Object.values(stores).map((store) => untilListening(store)));
   await acquire(stores.old, newKey(), newId()); // The refusal tells the store that the server is old.
 });
 

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { withLock } from "../../runtime/with-lock";
 import { configure, shutdown } from "../../runtime/config/configure";
 import { LockMisconfiguredError } from "../../runtime/base/errors";
-import { hearing } from "../store-contract";
+import { untilListening } from "../store-contract";
 import {
   release,
   peek,
@@ -62,7 +62,7 @@ test("the fencing counter outlives the lock by an hour, however the token was dr
   t.teardown(server.stop);
   const store = redisStore(server.client());
   t.teardown(() => store.close());
-  await hearing(store);
+  await untilListening(store);
   for (const [way, draw] of Object.entries(WAYS)) {
     const key = newKey();
     await draw(store, key);
@@ -108,7 +108,7 @@ test("every way to acquire rejects a fencing counter that is not a safe integer,
   const client = server.client();
   const store = redisStore(client);
   t.teardown(() => store.close());
-  await hearing(store);
+  await untilListening(store);
   const counter = fc.oneof(
     fc.constantFrom(...POISON),
     fc.string(),

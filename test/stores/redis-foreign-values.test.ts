@@ -1,6 +1,6 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/base/errors";
-import { hearing } from "../store-contract";
+import { untilListening } from "../store-contract";
 import {
   release,
   listen,
@@ -27,7 +27,7 @@ let store: WholeStore;
 test.before(async () => {
   server = await startRedis();
   store = redisStore(server.client());
-  await hearing(store);
+  await untilListening(store);
 });
 
 test.after.always(async () => {

@@ -1,6 +1,6 @@
 import test from "ava";
 import { LockMisconfiguredError } from "../../runtime/base/errors";
-import { hearing } from "../store-contract";
+import { untilListening } from "../store-contract";
 import {
   newId,
   newKey,
@@ -221,7 +221,7 @@ test("one command renews each of many shared holds of a key once", async (t) => 
 test("a hold that is released twice in one command is passed on once", async (t) => {
   const own = redisStore(server.client());
   t.teardown(() => own.close());
-  await hearing(own);
+  await untilListening(own);
   const [key, requestId, first, second] = [newKey(), newId(), newId(), newId()];
   await acquire(own, key, requestId);
   for (const waiting of [first, second]) await queued(own, key, waiting);

@@ -1,6 +1,6 @@
 import test from "ava";
 import type { Redis } from "ioredis";
-import { hearing } from "../store-contract";
+import { untilListening } from "../store-contract";
 import {
   release,
   peek,
@@ -34,7 +34,7 @@ test.before(async () => {
   client = server.client();
   old = new OldStore(client);
   store = redisStore(server.client());
-  await hearing(store);
+  await untilListening(store);
 });
 
 test.after.always(async () => {

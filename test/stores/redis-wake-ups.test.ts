@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
-import { hearing } from "../store-contract";
+import { untilListening } from "../store-contract";
 import {
   release,
   listen,
@@ -24,7 +24,7 @@ import { startRedisCluster } from "../support/redis-cluster";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
-import { untilSubscribedEverywhere, shardInboxes } from "./hearing-everywhere";
+import { untilSubscribedEverywhere, shardInboxes } from "./untilListening-everywhere";
 import { recordEvents } from "./noting-listener";
 
 // The second connection, on which waiters get wake-ups, and dead waiters in the queue.
@@ -35,7 +35,7 @@ let store: WholeStore;
 test.before(async () => {
   server = await startRedis();
   store = redisStore(withoutTime(server.client(), "*")); // Nothing expires by itself, even on a slow machine.
-  await hearing(store);
+  await untilListening(store);
 });
 
 test.after.always(async () => {
@@ -48,7 +48,7 @@ async function dying(from: RedisServer = server): Promise<{ store: WholeStore; d
   const watcher = from.client();
   const subscriptions = async (): Promise<number> => (await inboxes(watcher)).length;
   const mortal = redisStore(from.client());
-  await hearing(mortal);
+  await untilListening(mortal);
   return {
     store: mortal,
     async die() {
@@ -159,7 +159,7 @@ test.serial(
     t.teardown(() => cluster.stop());
     await cluster.client().call("ACL", "SETUSER", "default", "-ssubscribe");
     const [own, dead] = [redisStore(cluster.cluster()), redisStore(cluster.cluster())];
-    await Promise.all([hearing(own), hearing(dead)]);
+    await Promise.all([untilListening(own), untilListening(dead)]);
     const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
     await acquire(own, key, holder);
     await queued(dead, key, first);
@@ -174,7 +174,7 @@ test.serial(
 
 /** Checks that a waiter of the store is woken when the lock is released. */
 async function receivesWakeUp(t: ExecutionContext, own: WholeStore): Promise<void> {
-  await hearing(own);
+  await untilListening(own);
   const [key, holder, waiting] = [newKey(), newId(), newId()];
   const events = recordEvents(own);
   const ear = listen(own, waiting);
@@ -204,7 +204,7 @@ test("a process uses one inbox for all keys, and close() unsubscribes it", async
   t.teardown(lonely.stop);
   const watcher = lonely.client();
   const own = redisStore(lonely.client());
-  await hearing(own);
+  await untilListening(own);
   for (let n = 0; n < 10; n += 1) await enqueue(own, newKey(), newId());
   t.is((await inboxes(watcher)).length, 1);
   await own.close();
@@ -217,7 +217,7 @@ test("a broken subscriber connection wakes all waiters, and wake-ups work again"
   const watcher = lonely.client();
   const own = redisStore(lonely.client());
   const [key, holder, waiting] = [newKey(), newId(), newId()];
-  await hearing(own);
+  await untilListening(own);
   const ear = listen(own, waiting);
   const events = recordEvents(own);
   await watcher.call("CLIENT", "KILL", "TYPE", "pubsub");
@@ -233,7 +233,7 @@ test("a broken subscriber connection wakes all waiters, and wake-ups work again"
 test("every listener gets the wake-ups, also one that is added later", async (t) => {
   const own = redisStore(server.client());
   const [one, two] = [recordEvents(own), recordEvents(own)];
-  await hearing(own);
+  await untilListening(own);
   await Promise.all([one.allWoken, two.allWoken]);
   const [key, holder, waiting] = [newKey(), newId(), newId()];
   const ear = listen(own, waiting);

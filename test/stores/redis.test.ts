@@ -1,7 +1,7 @@
 import test from "ava";
 import { systemClock } from "../../runtime/base/clock";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
-import { hearing } from "../store-contract";
+import { untilListening } from "../store-contract";
 import {
   release,
   isForgotten,
@@ -33,7 +33,7 @@ let store: WholeStore;
 test.before(async () => {
   server = await startRedis();
   store = redisStore(server.client());
-  await hearing(store);
+  await untilListening(store);
 });
 
 test.after.always(async () => {
@@ -203,7 +203,7 @@ test("every script works after SCRIPT FLUSH", async (t) => {
   t.teardown(lonely.stop);
   const client = lonely.client();
   const own = redisStore(client);
-  await hearing(own);
+  await untilListening(own);
   const flushed = async (): Promise<void> => void (await client.script("FLUSH"));
   for (let n = 0; n < 2; n += 1) {
     const [key, requestId, waiting] = [newKey(), newId(), newId()];
@@ -257,7 +257,7 @@ test.serial("a script that the server does not have is not sent if no time is le
 test("the lock key, the counter, and the queue get the client's keyPrefix, and wake-ups arrive", async (t) => {
   const plain = server.client();
   const prefixed = redisStore(server.client({ keyPrefix: "shop:" }));
-  await hearing(prefixed);
+  await untilListening(prefixed);
   const [key, requestId, waiting] = [newKey(), newId(), newId()];
   const ear = listen(prefixed, waiting);
   await acquire(prefixed, key, requestId, { fencing: true });
@@ -275,7 +275,7 @@ test("the lock key, the counter, and the queue get the client's keyPrefix, and w
 test("stores with different prefixes do not get each other's wake-ups", async (t) => {
   const one = redisStore(server.client({ keyPrefix: "one:" }));
   const two = redisStore(server.client({ keyPrefix: "two:" }));
-  await Promise.all([hearing(one), hearing(two)]);
+  await Promise.all([untilListening(one), untilListening(two)]);
   const [key, requestId, waiting] = [newKey(), newId(), newId()];
   const [ear, otherEar] = [listen(one, waiting), listen(two, waiting)];
   await acquire(one, key, requestId);

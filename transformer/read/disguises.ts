@@ -4,19 +4,19 @@ import { hasOurAttributes, isMeant, isMeantWithKey, isNear } from "./spelling";
 
 /** Text that was meant as the tag, and the reason why it is not one. */
 export interface Disguise {
-  readonly kind: "misspeltTag" | "notAtLineStart" | "notJsDoc";
+  readonly kind: "misspelledTag" | "notAtLineStart" | "notJsDoc";
   readonly span: Span;
 }
 
 /** Finds the first text that can only be meant as the tag, in a comment without a tag. Prose about the tag does not count. */
 export function disguiseIn(content: string, isJsDoc: boolean): Disguise | undefined {
   const seen = new VisibleText(content);
-  const atLineStart = misspeltAtLineStart(seen, isJsDoc);
-  if (atLineStart !== undefined) return { kind: "misspeltTag", span: atLineStart };
+  const atLineStart = misspelledAtLineStart(seen, isJsDoc);
+  if (atLineStart !== undefined) return { kind: "misspelledTag", span: atLineStart };
   const stray = strayIn(content, isJsDoc);
   if (stray !== undefined) return { kind: isJsDoc ? "notAtLineStart" : "notJsDoc", span: stray };
   const found = nameBeforeAttribute(seen);
-  return found && { kind: "misspeltTag", span: found };
+  return found && { kind: "misspelledTag", span: found };
 }
 
 /** Matches a name at the start of a line. Before it is an `@`, another mark, or nothing. After an `@`, letters of any alphabet match. */
@@ -27,7 +27,7 @@ const DISGUISED =
 const ATTRIBUTE = /^\s*[:(]?\s*\w+\s*=/;
 
 /** Finds a name that resembles the tag's, or any name with attributes that only our tag has. */
-function misspeltAtLineStart(seen: VisibleText, isJsDoc: boolean): Span | undefined {
+function misspelledAtLineStart(seen: VisibleText, isJsDoc: boolean): Span | undefined {
   for (const { index, 0: found, 1: name = "", 2: withoutAt } of seen.text.matchAll(DISGUISED)) {
     const end = index + found.length;
     const [rest = ""] = seen.text.slice(end).split(/^[ \t]*@/m);

@@ -233,11 +233,11 @@ function readFlag({ tag, flaw }: JoinPoint, attributes: Map<string, Attribute>, 
   if (attribute === undefined) {
     if (attributes.has("key")) return "";
     // A tag that cannot be parsed, or that misspells the attribute, has a problem already.
-    const isMisspelt = tag.attributes.some(
+    const isMisspelled = tag.attributes.some(
       ({ name: { text } }) =>
         didYouMean(text, ["businessFlag"]) !== "" || attributeCalled(text) === "businessFlag",
     );
-    if (flaw === undefined && !isMisspelt) reading.problems.push(problem("missingFlag", tag.word));
+    if (flaw === undefined && !isMisspelled) reading.problems.push(problem("missingFlag", tag.word));
     return "";
   }
   const word = single("businessFlag", attribute.items, reading);

@@ -73,7 +73,7 @@ export function parseTags(text: string, comment: Span): Parsed {
       return { tags, problems, strayAttributes: strayAttributes && shifted(strayAttributes) };
     }
     const { kind, span } = found;
-    const words = kind === "misspeltTag" ? [content.slice(span.start, span.end)] : [];
+    const words = kind === "misspelledTag" ? [content.slice(span.start, span.end)] : [];
     return { tags, problems: [problem(kind, shifted(span), ...words)] };
   }
   for (const { start, end, name } of outside) {
@@ -85,7 +85,7 @@ export function parseTags(text: string, comment: Span): Parsed {
       continue;
     }
     if (name !== TAG_NAME) {
-      problems.push(problem("misspeltTag", word, word.text));
+      problems.push(problem("misspelledTag", word, word.text));
       continue;
     }
     const found = parseAttributes(content.slice(0, end), nameEnd, comment.start);

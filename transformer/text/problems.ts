@@ -57,7 +57,7 @@ const PROBLEMS = {
     "LW1006",
     (quote) => `This quote is not closed. Expected another ${quote} before the end of the tag.`,
   ],
-  misspeltTag: ["LW1007", (found) => `There is no tag ${tick(found)}. Did you mean \`@redisLock\`?`],
+  misspelledTag: ["LW1007", (found) => `There is no tag ${tick(found)}. Did you mean \`@redisLock\`?`],
   notJsDoc: ["LW1008", () => "`@redisLock` works only in a JSDoc comment. Begin the comment with `/**`."],
   notAtLineStart: ["LW1009", () => "`@redisLock` must be at the start of its line in the comment."],
   twoTags: [

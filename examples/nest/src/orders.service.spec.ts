@@ -13,5 +13,5 @@ test("an order is paid once, whoever else pays it at the same time", async () =>
     "A1 is paid",
     "A1 was paid before",
   ]);
-  expect(locks.taken).toEqual(["LOCK_pay_A1", "LOCK_pay_A1"]);
+  expect(locks.acquired).toEqual(["LOCK_pay_A1", "LOCK_pay_A1"]);
 });

@@ -670,7 +670,7 @@ test("an order is paid under its lock", async () => {
   const parts = { controllers: [OrdersController], providers: [OrdersService] };
   const application = await Test.createTestingModule(parts).compile();
   expect(await application.get(OrdersController).pay("A1")).toBe("A1 under LOCK_pay_A1");
-  expect(locks.taken).toEqual(["LOCK_pay_A1"]);
+  expect(locks.acquired).toEqual(["LOCK_pay_A1"]);
 });
 `,
 };

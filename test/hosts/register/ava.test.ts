@@ -43,7 +43,7 @@ const locks = testLocks();
 test("an order is paid under its lock", async (t) => {
   assertWoven(Orders.prototype.pay);
   await new Orders().pay("A1");
-  t.deepEqual(locks.taken, ["LOCK_pay_A1"]);
+  t.deepEqual(locks.acquired, ["LOCK_pay_A1"]);
 });
 `;
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { LockMisconfiguredError, LockOptionError, quorumStore } from "../../../runtime";
-import { hearing, storeContract } from "../../store-contract";
+import { untilListening, storeContract } from "../../store-contract";
 import { newId, newKey, acquire, TAKEN } from "../../store-contract/subject";
 import { systemClock } from "../../../runtime/base/clock";
 import type { RedisClient } from "../../../runtime/stores/redis/client";
@@ -33,7 +33,7 @@ function aged(client: RedisClient): RedisClient {
 test.before(async () => {
   servers = await Promise.all(Array.from({ length: 5 }, () => startRedis()));
   const members = redisMasters(servers.map((server) => aged(server.client()))).open();
-  await Promise.all(members.map((member) => hearing(member.store)));
+  await Promise.all(members.map((member) => untilListening(member.store)));
   store = new QuorumStore(members, systemClock, 86_400_000);
 });
 
