@@ -19,7 +19,7 @@ import {
 import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
-import { untilSubscribedEverywhere, untilSubscribedTo } from "./hearing-everywhere";
+import { untilSubscribedEverywhere, untilSubscribedTo } from "./subscribed-everywhere";
 import { recordEvents } from "./noting-listener";
 import { registering } from "./registering";
 

@@ -26,7 +26,7 @@ import { startRedisCluster, type ClusterNode, type RedisCluster } from "../suppo
 import { migrateSlot, openSlot } from "../support/reshard";
 import { retire } from "../support/retire";
 import { until } from "../support/until";
-import { untilSubscribedEverywhere, untilSubscribedTo, isSubscribed, keyAt } from "./hearing-everywhere";
+import { untilSubscribedEverywhere, untilSubscribedTo, isSubscribed, keyAt } from "./subscribed-everywhere";
 import { recordEvents } from "./noting-listener";
 
 // Slots of a cluster: the number of commands and writes, and locks in slots that migrate.

@@ -24,7 +24,7 @@ import { startRedisCluster } from "../support/redis-cluster";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
-import { untilSubscribedEverywhere, shardInboxes } from "./untilListening-everywhere";
+import { untilSubscribedEverywhere, shardInboxes } from "./subscribed-everywhere";
 import { recordEvents } from "./noting-listener";
 
 // The second connection, on which waiters get wake-ups, and dead waiters in the queue.
