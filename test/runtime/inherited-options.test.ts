@@ -193,7 +193,7 @@ for (const [boundary, { options, needed = {}, isConfigured = false, with: use }]
         t.regex(error.message, new RegExp(`\`${name}\``));
         t.regex(
           error.message,
-          way === "from Object.prototype" ? /Object\.prototype/ : /Fix: write it into the object/,
+          way === "from Object.prototype" ? /Object\.prototype/ : /Fix: set it on the object itself/,
         );
       }
       t.is(bodies, 0);

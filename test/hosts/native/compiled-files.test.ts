@@ -77,7 +77,7 @@ for (const [what, manifest, files, from] of [
       const { code, stdout, stderr } = await lockweave(project, "build");
       const output = stdout + stderr;
       t.is(code, 2, output);
-      const message = `LW1406: This imports \`pay\` with \`@redisLock\`${from}. \`paths\` leads`;
+      const message = `LW1406: This imports \`pay\` with \`@redisLock\`${from}. \`paths\` points`;
       t.true(output.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), output);
       const checked = await lockweave(project, "check");
       t.is(checked.code, 1);
@@ -119,5 +119,5 @@ inMatrix("lockweave build uses the `paths` of an extended tsconfig.json, exact n
   await project.write({ "tsconfig.json": JSON.stringify({ extends: "./tsconfig.base.json", ...own }) });
   const { code, stdout, stderr } = await lockweave(project, "build");
   t.is(code, 2);
-  t.regex(stdout + stderr, /LW1406: This imports `pay` with `@redisLock`\. `paths` leads/);
+  t.regex(stdout + stderr, /LW1406: This imports `pay` with `@redisLock`\. `paths` points/);
 });

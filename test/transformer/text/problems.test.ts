@@ -7,6 +7,7 @@ import ts from "typescript";
 const MEANINGS: Readonly<Record<string, string>> = {
   LW1001: "something in the tag is not an attribute",
   LW1005: "a comma has no value after it",
+  LW1014: "the tag is in a block of code that may not be an example",
   LW1301: "the tag is not on a function",
   LW1309: "the file is not an ES module",
   LW1403: "the output of another build does not contain the lock",
