@@ -1,8 +1,13 @@
 /**
- * Measures the cost of the weave in a build, on a generated application in which every twentieth file has tags. Three builds alternate:
- * `tspc` without plugins (none), `tspc` with a program transformer that does nothing (empty), which is the cost of ts-patch itself, and
- * `tspc` with the weave (woven). Prints medians of the ratios within a turn and of the differences, for the CPU time of the compiler's
- * process and for elapsed time. Then it does the same for a rebuild after one change, with `--incremental` and with `--watch`.
+ * Measures the cost of the weave in a build, on a generated application in which every twentieth file has tags. Four builds alternate:
+ *
+ * - none: `tspc` without plugins
+ * - empty: `tspc` with a program transformer that does nothing, which is the cost of ts-patch itself
+ * - written: the same for sources that already contain the generated lock code, so the compiler has as much code to check as in `woven`
+ * - woven: `tspc` with the weave
+ *
+ * Prints medians of the ratios within a turn and of the differences, for the CPU time of the compiler's process and for elapsed time. Then
+ * it does the same for a rebuild after one change, with `--incremental` and with `--watch`.
  *
  *     npm run bench -- compile [<turns> [<files>]]
  */
@@ -10,6 +15,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   appendFileSync,
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -27,13 +33,16 @@ const [turns = 7, FILES = 1_000] = process.argv.slice(2).map(Number);
 /** The first rebuilds of a watch are not counted, because the compiler itself is not optimized yet. */
 const WARM_UP = 2;
 
-const VARIANTS = ["none", "empty", "woven"] as const;
+const VARIANTS = ["none", "empty", "written", "woven"] as const;
 type Variant = (typeof VARIANTS)[number];
 
 interface Cost {
   readonly cpuMs: number;
   readonly wallMs: number;
 }
+
+/** The directories of the sources: with tags, and with the lock code in their place. */
+const SOURCES = ["src", "written"] as const;
 
 const root = resolve(__dirname, "..");
 const tspc = join(root, "node_modules/ts-patch/bin/tspc.js");
@@ -55,7 +64,7 @@ async function main(): Promise<void> {
   };
   report("a rebuild after one change, with --incremental", inTurns(rebuild));
 
-  const watched: Record<Variant, Cost[]> = { none: [], empty: [], woven: [] };
+  const watched: Record<Variant, Cost[]> = { none: [], empty: [], written: [], woven: [] };
   for (const variant of [...VARIANTS, ...VARIANTS.toReversed()])
     watched[variant].push(...(await watch(variant)));
   report("a rebuild after one change, with --watch", watched);
@@ -63,7 +72,7 @@ async function main(): Promise<void> {
 
 /** Runs the variants in turns. Each turn starts with another variant, because later runs find a warmer machine. */
 function inTurns(run: (variant: Variant) => Cost): Record<Variant, Cost[]> {
-  const costs: Record<Variant, Cost[]> = { none: [], empty: [], woven: [] };
+  const costs: Record<Variant, Cost[]> = { none: [], empty: [], written: [], woven: [] };
   for (let turn = 0; turn < turns; turn += 1) {
     for (let at = 0; at < VARIANTS.length; at += 1) {
       const variant = VARIANTS[(turn + at) % VARIANTS.length] ?? "none";
@@ -84,6 +93,8 @@ function report(what: string, costs: Record<Variant, readonly Cost[]>): void {
     console.log(`  ${unit}: ${medians.join(", ")}`);
     for (const [one, other] of [
       ["empty", "none"],
+      ["written", "empty"],
+      ["woven", "written"],
       ["woven", "empty"],
       ["woven", "none"],
     ] as const) {
@@ -121,7 +132,10 @@ let changes = 0;
 
 /** Changes a tagged file that other files import. */
 function change(): void {
-  appendFileSync(join(project, "src/service-0.ts"), `export const change${(changes += 1)} = 1;\n`);
+  changes += 1;
+  for (const directory of SOURCES) {
+    appendFileSync(join(project, directory, "service-0.ts"), `export const change${changes} = 1;\n`);
+  }
 }
 
 /** Returns the costs of the rebuilds of one watching compiler. */
@@ -174,24 +188,47 @@ process.on("exit", () => require("node:fs").writeFileSync(${JSON.stringify(join(
 if (process.send) process.on("message", () => process.send(cpuMs()));`,
   );
   writeFileSync(join(project, "empty.cjs"), "module.exports = (program) => program;");
-  const transforms = { empty: join(project, "empty.cjs"), woven: join(root, "dist/transformer/index.js") };
+  writeApplication(project, FILES, TAGGED_OF);
+  cpSync(join(project, "src"), join(project, "written"), { recursive: true });
+  const empty = join(project, "empty.cjs");
+  const transforms = {
+    none: undefined,
+    empty,
+    written: empty,
+    woven: join(root, "dist/transformer/index.js"),
+  };
   for (const variant of VARIANTS) {
-    const plugins = variant === "none" ? [] : [{ transform: transforms[variant], transformProgram: true }];
+    const directory = variant === "written" ? "written" : "src";
+    const transform = transforms[variant];
+    const plugins = transform === undefined ? [] : [{ transform, transformProgram: true }];
     const compilerOptions = {
       target: "es2022",
       module: "nodenext",
       strict: true,
       types: ["node"],
-      rootDir: "src",
+      rootDir: directory,
       outDir: `out-${variant}`,
       plugins,
     };
     writeFileSync(
       join(project, `tsconfig.${variant}.json`),
-      JSON.stringify({ compilerOptions, include: ["src"] }),
+      JSON.stringify({ compilerOptions, include: [directory] }),
     );
   }
-  writeApplication(project, FILES, TAGGED_OF);
+  eject();
+}
+
+/** Replaces the tags in `written` with the generated lock code. */
+function eject(): void {
+  const command = [
+    join(root, "dist/transformer/cli/main.js"),
+    "eject",
+    "-p",
+    "tsconfig.written.json",
+    "--yes",
+  ];
+  const { status, stdout, stderr } = spawnSync(process.execPath, command, { cwd: project, encoding: "utf8" });
+  if (status !== 0) throw new Error(`lockweave eject failed:\n${stdout}${stderr}`);
 }
 
 void main().finally(() => rmSync(project, { recursive: true }));
