@@ -249,7 +249,7 @@ export class MultiLock implements AsyncDisposable {
     return new Promise((resolve) => this.#callSite.locker.clock.after(UNREACHABLE_PAUSE_MS, resolve));
   }
 
-  /** Releases all locks before any body has run. If the store does not reply soon, the caller does not wait for it. */
+  /** Releases all locks. No body has run under them. If the store does not reply soon, the caller does not wait for it. */
   async #discard(): Promise<void> {
     const released = Promise.all(this.#end().map(discard));
     let cancel: CancelTimer = () => {};

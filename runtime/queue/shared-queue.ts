@@ -239,7 +239,7 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     }
     const isLeft = lease.isOver && !lease.isReleased && lease.members.size === 0;
     if (isLeft && this.#leases.has(lease)) this.#release(lease);
-    // After an error, the first waiter pauses, because an immediate retry would probably fail, too.
+    // After an error, the first waiter pauses, because an immediate retry could fail just as fast.
     if (this.#trouble === undefined) this.#onChange();
     this.#releaseSpare(lease); // It may be empty without being in `#roomy`.
     if (!isRefreshReply) return;
