@@ -13,10 +13,10 @@ export class NoReplyError extends Error {
 export interface Command<Reply> {
   /** The time for the reply, in milliseconds. Only `InFlight` sets it. */
   timeoutMs: number;
-  /** When that time is over, on the monotonic clock. Only `InFlight` sets it. */
+  /** The deadline for the reply, on the monotonic clock. Only `InFlight` sets it. */
   dueAt: number;
   send(): Promise<unknown>;
-  /** Returns the reply of the store. Throws if it is no valid reply to this command. */
+  /** Returns the reply of the store. Throws if it is not a valid reply to this command. */
   read(reply: unknown): Reply;
   onReply(reply: Reply): void;
   /** Receives the error of the store, or a `NoReplyError` if nothing arrived in time. */
@@ -27,7 +27,7 @@ export interface Command<Reply> {
 
 type AnyCommand = Pick<Command<unknown>, "timeoutMs" | "dueAt" | "onFailure">;
 
-/** Returns the reply of the store. Throws if it is no valid reply. */
+/** Returns the reply of the store. Throws if it is not a valid reply. */
 type Read<Reply> = (reply: unknown) => Reply;
 
 /** `dueAt` of a command that is not in flight. */
@@ -35,24 +35,24 @@ export const NEVER_DUE = 0;
 
 /**
  * The size of the first batch while the store is idle. It is sent before the other commands of the same turn are collected, so that the
- * store and this process work at the same time instead of by turns. A smaller batch would cost more than that saves.
+ * store and this process work at the same time instead of taking turns. A smaller batch would cost more than that saves.
  */
 const FIRST_BATCH_SIZE = 32;
 
 /** How many ended commands the list may contain, in addition to one for each command in flight. */
 const FEW = 16;
 
-/** The commands in flight. Each has a timeout of this class, whatever timeouts the client has. */
+/** The commands in flight. This class sets the timeout of each, regardless of the client's own timeouts. */
 export class InFlight {
   readonly usualTimeoutMs: number;
   readonly #clock: Clock;
   readonly #timer: Timer;
   readonly #onFault: (error: unknown) => void;
-  /** The commands in flight, and for a while some that have ended. A list costs less than a set, and each lock adds two commands. */
+  /** The commands in flight and, for a while, some that have ended. A list costs less than a set, and each lock adds two commands. */
   #begun: AnyCommand[] = [];
   #size = 0;
   #whenSettled: (() => void)[] = [];
-  /** When the timer fires: for the first command that times out, or for one that has ended. */
+  /** The time at which the timer fires, no later than the earliest `dueAt`. */
   #timerAt = Infinity;
 
   /** @param onFault called with each error that a handler of a reply throws, which is a bug in Lockweave */
@@ -95,8 +95,8 @@ export class InFlight {
   }
 
   /**
-   * Starts the timeout of the command. It reads the clock itself, because the process may have stalled since its caller read the clock. So
-   * the store has the whole time to reply.
+   * Starts the timeout of the command. It reads the clock itself, because the process may have stalled since its caller read the clock.
+   * This gives the store the full time to reply.
    */
   begin(command: AnyCommand, timeoutMs: number): void {
     command.timeoutMs = Math.min(timeoutMs, this.usualTimeoutMs);

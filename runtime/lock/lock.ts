@@ -293,8 +293,8 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
   // ---- wait -------------------------------------------------------------------------------------------
 
   /**
-   * Waits until the next try, and then resolves to true. When the wait budget (`retryTimes` x `waitTime`) is over, it throws, or with
-   * `onFailure: "skip"` resolves to false.
+   * Waits until the next try, and then resolves to true. When the wait budget (`retryTimes` x `waitTime`) is over, it throws, or, with
+   * `onFailure: "skip"`, resolves to false.
    *
    * @param Failure thrown instead of `LockWaitTimeoutError`, which becomes its `cause`
    * @throws {LockWaitTimeoutError} if another caller held the lock the whole time
@@ -311,7 +311,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
     return wait.retryCheck(Failure);
   }
 
-  /** Makes its caller try again now, if it waits. */
+  /** Makes its caller try again now, if it is waiting. */
   wake(): void {
     this.#wait?.wake();
   }
@@ -356,7 +356,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
    * Extends the lock to at least this long from now. The watchdog still renews it.
    *
    * @throws {LockLostError} if it is not held, or lost
-   * @throws {LockUnreachableError} if the store did not reply. The deadline from before still holds
+   * @throws {LockUnreachableError} if the store did not reply. The earlier deadline still applies
    * @throws {LockMisconfiguredError} if the store rejects the extension
    */
   async extend(duration: Duration): Promise<void> {
@@ -368,7 +368,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
     const lease = this.root.#lease;
     if (lease === undefined) throw this.notHeld();
     try {
-      // Of a shared hold, the lease knows no `holdAtMost`, because each caller has its own.
+      // The lease of a shared hold has no `holdAtMost`, because each caller has its own.
       const end = lease.isShared ? Math.min(this.ownEnd, this.mayHoldUntil) : this.ownEnd;
       const untilEndMs = Math.max(Math.ceil(end - this.locker.clock.now()), 1);
       await this.locker.queues.prolong(lease, Math.min(ms, untilEndMs), timeoutMs);
@@ -385,7 +385,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
     return this.isHeld && this.untilDeadline(this.locker.clock.now()) === 0;
   }
 
-  /** The milliseconds until its deadline, whether or not the machine was suspended since. */
+  /** The milliseconds until its deadline, whether or not the machine has been suspended since. */
   private untilDeadline(now: number): number {
     const { root } = this;
     const lease = this.isHeld ? root.#lease : undefined;
@@ -469,7 +469,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, Holder {
 
   // ---- release ----------------------------------------------------------------------------------------
 
-  /** Notes that the body failed. Returns its error unchanged. That error takes precedence over the errors of the release. */
+  /** Notes that the body failed. Returns its error unchanged. That error takes precedence over errors from the release. */
   fail<E>(error: E): E {
     if (this.#phase === "running") this.#phase = "failed";
     return error;

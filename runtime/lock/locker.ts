@@ -58,7 +58,9 @@ export interface CallSite {
 export interface LockGroup {
   /** Whether a body may be running under them. */
   readonly isInUse: boolean;
-  /** On the monotonic clock: since when all of them are held. Until then, each lock is renewed, whatever its options say. */
+  /**
+   * On the monotonic clock: the time since which all of them have been held. Until then, each lock is renewed, whatever its options say.
+   */
   readonly heldSince: number | undefined;
   /** Notes that one of them was lost. */
   onLost(): void;

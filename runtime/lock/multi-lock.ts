@@ -32,11 +32,11 @@ export class MultiLock implements AsyncDisposable {
   #tried: readonly Lock[] = [];
   #try: Promise<boolean> | undefined;
   #isOver = false;
-  /** On the monotonic clock: since when all locks are held. `holdAtMost` counts from then. */
+  /** On the monotonic clock: the time since which all locks have been held. `holdAtMost` counts from then. */
   #heldSince: number | undefined;
   /** Whether one try acquired all locks, so that they have their whole lock time. */
   #hasWholeLockTime = false;
-  /** Why the locks could not be renewed before the body, if they could not. */
+  /** Why the renewal before the body failed, if it did. */
   #trouble: Trouble | undefined;
   readonly #group = this.#newGroup();
   /** Whether all locks were held at the same time. */
@@ -114,7 +114,7 @@ export class MultiLock implements AsyncDisposable {
     if (!this.#isOver) queues.onMultiLockBegin();
   }
 
-  /** Releases the first lost lock, and all locks behind it. Otherwise they would be held out of order. */
+  /** Releases the first lost lock, and all locks after it. Otherwise they would be held out of order. */
   #releaseFromLost(): void {
     const lost = this.#held.findIndex((lock) => lock.isLost);
     if (lost === -1) return;
@@ -249,7 +249,7 @@ export class MultiLock implements AsyncDisposable {
     return new Promise((resolve) => this.#callSite.locker.clock.after(UNREACHABLE_PAUSE_MS, resolve));
   }
 
-  /** Releases all locks unused. If the store does not reply soon, the caller does not wait for it. */
+  /** Releases all locks. No body has run under them. If the store does not reply soon, the caller does not wait for it. */
   async #discard(): Promise<void> {
     const released = Promise.all(this.#end().map(discard));
     let cancel: CancelTimer = () => {};

@@ -22,7 +22,7 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
     try {
       signal.removeEventListener("abort", callAll);
     } catch {
-      // An imitation of a signal. `callAll` finds no callback any more.
+      // An imitation of a signal. `callAll` then finds no callbacks.
     }
   };
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock";
 import { listenToLocks, type LockEvent } from "./events";
 
-/** A lock that a caller waits for or holds, and since when. */
+/** A lock that a caller waits for or holds, and when that began. */
 export interface UnderWay {
   readonly lock: LockEvent;
   readonly what: "waits" | "holds";
@@ -17,7 +17,7 @@ export interface LocksUnderWay {
 /**
  * Follows the locks that callers wait for or hold, by subscribing to the events of all locks. Each lock costs two updates of a map.
  *
- * @param processNumber of the configuration to follow. Another configuration in this process has another number
+ * @param processNumber the process number of the configuration to follow. Each configuration in this process has its own
  * @param onAdded called each time that a wait or a hold begins
  */
 export function followLocks(

@@ -6,14 +6,14 @@ export interface ReleaseFacts {
   readonly loss: Loss | undefined;
   /** The loss that the holder learned of before the release. */
   readonly earlierLoss: Loss | undefined;
-  /** Whether the lock was certain when its body ended, also if the machine was suspended since. */
+  /** Whether the lock was certain when its body ended, even if the machine has been suspended since. */
   readonly wasCertain: boolean;
   /** Whether the next waiter in this process holds the lease now. */
   readonly hasHandedOff: boolean;
   /** Whether other callers share the lease. */
   readonly isShared: boolean;
   /**
-   * Whether the store's word that the key still has our `requestId` proves that it had it all the time. With `replicas`, it does not, because
+   * Whether a reply that the key still has our `requestId` proves that the key had it throughout. With `replicas`, it does not, because
    * another master may have replaced this one and granted the key.
    */
   readonly isReplyReliable: boolean;

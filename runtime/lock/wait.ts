@@ -169,7 +169,7 @@ export class Wait implements Waiter, Sleeper {
 
   // ---- a try ------------------------------------------------------------------------------------------
 
-  /** Starts a try, or joins the one under way. Resolves when the try ends, to whether the lock is held. */
+  /** Starts a try, or joins the one under way. When the try ends, resolves to whether the lock is held. */
   try(): Promise<boolean> {
     if (this.#try !== undefined) return this.#try;
     if (this.#failure !== undefined) return Promise.reject(this.#failure.error);

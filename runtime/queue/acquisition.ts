@@ -28,7 +28,7 @@ const POLL_INTERVAL_MS = CLAIM_TIME_MS * (2 / 3);
 /** Waiters ask again at multiples of this time, so that the waiters of one process share a command. */
 const POLL_ALIGNMENT_MS = POLL_INTERVAL_MS / 10;
 
-/** The same for a store without a queue, which sends no wake-ups. The interval varies, so that processes take turns to be the first. */
+/** The same for a store without a queue, which sends no wake-ups. The interval varies, so that processes take turns at being first. */
 const POLL_INTERVAL_WITHOUT_QUEUE_MS = { from: 50, to: 150 };
 
 /** How many commands without a reply are remembered. The key may hold the `requestId` of any of them. */
@@ -56,15 +56,15 @@ interface Sent {
 }
 
 /**
- * Acquires one key for the waiters of this process. It asks the store on behalf of the first waiter, until the store grants the key or
- * nobody waits any more. Each of its commands has its own `requestId`.
+ * Acquires one key for the waiters of this process. It asks the store on behalf of the first waiter, until the store grants the key or no
+ * waiters are left. Each of its commands has its own `requestId`.
  *
  * It is safe even if commands are lost, late, reordered, or run twice, for two reasons (see docs/architecture.md):
  *
- * - A belief begins only in `#believe`. It counts from the time when the command that acquired the key was sent (`#taken`). If the key was
- *   seen to hold what a command of ours wrote, it counts from the time when a renewal was sent (`#confirm`).
- * - Only a closed acquisition releases a hold, or one that renounced the hold (`#decline`). A closed acquisition never believes again, and
- *   a renounced hold is never believed.
+ * - A lease begins only in `#believe`. It counts from the time when the command that acquired the key was sent (`#taken`). If the key was
+ *   found to hold what one of our commands wrote, the lease counts from the time when a renewal was sent (`#confirm`).
+ * - An acquisition releases a hold only if it is closed, or if it has renounced the hold (`#decline`). A closed acquisition never begins a
+ *   lease, and a renounced hold never becomes one.
  */
 export class Acquisition implements AcquireListener<Waiter> {
   /** The value of the key in the last refusal. */
@@ -80,10 +80,10 @@ export class Acquisition implements AcquireListener<Waiter> {
   /**
    * - `asking`: the next command asks for the key.
    * - `confirming`: a renewal is in flight for a hold that was found. No other command is sent meanwhile.
-   * - `closed`: the key was granted, or nobody waits any more. What commands acquire from now on is released.
+   * - `closed`: the key was granted, or no waiters are left. Holds that commands acquire from now on are released.
    */
   #state: "asking" | "confirming" | "closed" = "asking";
-  /** The holds, by `requestId`, that were released before anybody believed in them. */
+  /** The holds, by `requestId`, that were released before any caller relied on them. */
   #renounced: Set<string> | undefined;
   /** The holds, by `requestId`, that a renewal reduces to one permit, however many permits the command got. */
   #reduced: Set<string> | undefined;
@@ -92,7 +92,7 @@ export class Acquisition implements AcquireListener<Waiter> {
   /** Set when it may have to wait behind callers of other processes. */
   #ticket: Ticket | undefined;
   #freeInMs: number | undefined;
-  /** On the monotonic clock: until when callers of other processes may try first. */
+  /** On the monotonic clock: the time until which callers of other processes may try first. */
   #pausesUntil = -Infinity;
   /** The lease that was granted. */
   #lease: Lease | undefined;
@@ -295,7 +295,7 @@ export class Acquisition implements AcquireListener<Waiter> {
 
   /** @param isShortened whether the store had less than the usual time to reply */
   #unanswered(sent: Sent, error: unknown, isShortened: boolean): void {
-    // If the last command was short of time, its missing reply says less than a recent reply, or than the error before it.
+    // If the last command had a short timeout, its missing reply says less than a recent reply or an earlier error.
     const isUninformative =
       isShortened &&
       error instanceof NoReplyError &&
@@ -349,12 +349,12 @@ export class Acquisition implements AcquireListener<Waiter> {
   }
 
   /**
-   * Makes the first waiter the holder. This is the only place where a belief begins.
+   * Makes the first waiter the holder. This is the only place where a lease begins.
    *
    * @param sentAt when the command was sent whose reply proves the hold for the lock time of the first waiter: the command that acquired
    *   the key, or a renewal
    * @param granted the parts of that reply that matter here
-   * @returns false if that was too long ago, or if no belief may begin any more. Then nothing has changed
+   * @returns false if that was too long ago, or if no lease may begin anymore. Then nothing has changed
    */
   #believe(
     sent: Sent,
@@ -386,8 +386,8 @@ export class Acquisition implements AcquireListener<Waiter> {
   }
 
   /**
-   * Renews a hold, because the key was seen to hold what a command of ours wrote. That proves nothing until the renewal succeeds. If nobody
-   * waits any more, it releases the hold instead. Returns whether the try continues with another command.
+   * Renews a hold, because the key was found to hold what one of our commands wrote. That proves nothing until the renewal succeeds. If no
+   * waiters are left, it releases the hold instead. Returns whether the try continues with another command.
    */
   #confirm(found: Sent): boolean {
     const { first } = this.#queue;
@@ -425,14 +425,14 @@ export class Acquisition implements AcquireListener<Waiter> {
       first.wake(); // It was renounced after the renewal was sent.
     else if (!reply.renewed) this.#gone(found, first, reply.holder);
     else if (!fits(request, first))
-      return void this.#confirm(found); // Another waiter is the first by now.
+      return void this.#confirm(found); // Another waiter is first by now.
     else if (!this.#believe(found, first, sentAt, reply, false)) this.trouble = TOOK_TOO_LONG;
     const { error } = this.trouble ?? {};
     if (error instanceof LockMisconfiguredError) first.onRefused(error);
     first.onTried();
   }
 
-  /** The hold ended before anybody believed in it. */
+  /** Handles a hold that ended before it became a lease. */
   #gone(found: Sent, first: Waiter, holder: string | undefined): void {
     this.#notFound(found, holder);
     first.wake();
@@ -449,7 +449,7 @@ export class Acquisition implements AcquireListener<Waiter> {
     else if (this.#isClosed) this.#decline(sent);
   }
 
-  /** Gives up, because nobody waits any more. Releases the holds that the store may have for this process. */
+  /** Gives up, because no waiters are left. Releases the holds that the store may have for this process. */
   abandon(): void {
     this.#close();
     this.#releaseUnresolved();
@@ -489,8 +489,8 @@ export class Acquisition implements AcquireListener<Waiter> {
   }
 
   /**
-   * Releases a hold that was revoked before anybody believed in it. It keeps all others out, and no body runs under it. Its command may run
-   * once more, and so may its release. So it is never believed from now on.
+   * Releases a hold that was revoked before it became a lease. Otherwise, it would keep all others out although no body runs under it. Its
+   * command and its release may both run once more, so it must never become a lease.
    */
   #renounce(sent: Sent): void {
     (this.#renounced ??= new Set()).add(sent.request.requestId);

@@ -5,7 +5,7 @@ const INTERVAL_MS = 1_000;
 export class Contended {
   #since = 0;
   #keys = new Set<string>();
-  /** The keys of the interval before. */
+  /** The keys of the previous interval. */
   #earlier = new Set<string>();
 
   add(key: string, now: number): void {

@@ -49,7 +49,7 @@ export class ExclusiveQueue extends KeyQueue implements ReleaseAndEnqueueListene
   }
 
   /**
-   * For how long this process holds the key, in milliseconds. A lease that is being released counts, because its end wakes the first
+   * How long this process will still hold the key, in milliseconds. A lease that is being released counts, because its end wakes the first
    * waiter.
    */
   private get heldHereForMs(): number {

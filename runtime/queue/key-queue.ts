@@ -32,7 +32,7 @@ export interface Ending {
 /**
  * The waiters of this process for one key, and the holds that they get: first come, first served. Only the first waiter asks the store, so
  * a crowd costs no more than one caller. An {@link ExclusiveQueue} has one hold for one caller at a time. A {@link SharedQueue} has holds
- * with room for several callers. They differ in how a waiter gets a hold that this process has already.
+ * with room for several callers. They differ in how a waiter gets a hold that this process already has.
  *
  * Methods are `private` instead of `#`, because each object with `#` methods takes more memory, and there is one object for each lock.
  */
@@ -94,7 +94,7 @@ export abstract class KeyQueue implements WaiterQueue, ReleaseListener<Ending> {
     this.acquisition.ask(waiter);
   }
 
-  /** Handles that nobody waits any more. */
+  /** Handles the departure of the last waiter. */
   protected onNoWaiters(): void {
     this.acquisition?.abandon();
     this.acquisition = undefined;

@@ -39,7 +39,7 @@ export interface Grant {
   readonly count: number;
   /** Whether somebody waited in the store queue at that time. */
   readonly somebodyWaits: boolean;
-  /** On the monotonic clock: callers that came by then came before all waiters in the store queue. */
+  /** On the monotonic clock: callers that had arrived by this time precede all waiters in the store queue. */
   readonly coversUntil: number;
 }
 
@@ -61,8 +61,8 @@ export class Lease implements Belief {
   /** The first of the fencing tokens that the store granted with the lease. */
   fencingToken: number | undefined;
   /**
-   * Whether the reply to the command that acquired the key arrived over a connection that did not break. Then no command
-   * under way can acquire the key a second time. So if the key still holds the `requestId` at the end, it held it all the time.
+   * Whether the reply to the command that acquired the key arrived over a connection that did not break. Then no command under way can
+   * acquire the key a second time. So if the key still holds the `requestId` at the end, it held it throughout.
    */
   readonly isOnlyGrant: boolean;
   /** The caller in this process that holds the lock now. */
@@ -121,7 +121,7 @@ export class Lease implements Belief {
   }
 
   /**
-   * Whether the command that last proved it was sent since then. Also works for a lease that is over.
+   * Whether the command that last proved it was sent at `trustedSince` or later. Also works for a lease that is over.
    *
    * @param trustedSince see {@link prove}
    */

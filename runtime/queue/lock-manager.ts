@@ -276,7 +276,7 @@ export class LockManager extends QueueContext {
   }
 
   /**
-   * Stops granting locks when no lock is in use any more, or after `timeoutMs`: see {@link close}. Resolves then.
+   * Stops granting locks when no lock is in use, or after `timeoutMs`: see {@link close}. Resolves then.
    *
    * @param others the managers of the other stores. A body under a lock of one store may need a lock of another store before it can end
    */

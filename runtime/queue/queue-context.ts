@@ -99,7 +99,7 @@ export abstract class QueueContext {
   abstract onEnd(): void;
   /** Wakes the next waiters, because the key may be free, or may have room beside its holders. */
   abstract onFree(lease: Lease): void;
-  /** Removes a queue that has no waiters and no leases any more. */
+  /** Removes a queue that no longer has waiters or leases. */
   abstract onEmpty(queue: { readonly key: string }): void;
   /** Handles a suspension of the machine. */
   protected abstract onSuspended(): void;

@@ -14,8 +14,8 @@ const LONGEST_WAIT_MS = 4;
 const RETRY_PAUSE_MS = 200;
 
 /**
- * Renews shared holds before their time, for three reasons: to learn whether somebody waits, to release permits, and to
- * confirm the hold for callers that left it. The renewals of one tick share one command, however many callers they serve.
+ * Renews shared holds before their time, for three reasons: to learn whether anybody is waiting, to release permits, and to confirm the
+ * hold for callers that left it. The renewals of one tick share one command, however many callers they serve.
  */
 export class Refreshes {
   readonly #clock: Clock;

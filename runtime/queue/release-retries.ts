@@ -34,7 +34,7 @@ export class ReleaseRetries {
   }
 
   /**
-   * Releases a hold. No caller believes in this `requestId` any more, or ever will.
+   * Releases a hold. No caller relies on this `requestId`, now or later.
    *
    * @param timeoutMs how long the key may hold it, counted from now
    * @param onReply called when the store has replied
@@ -70,7 +70,7 @@ export class ReleaseRetries {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
   }
 
-  /** Stops all retries, because nobody waits for their replies any more. */
+  /** Stops all retries, because nobody needs their replies anymore. */
   stop(): void {
     this.#isFinishing = true;
     this.#isStopped = true;
@@ -91,7 +91,7 @@ export class ReleaseRetries {
         await send();
         return true;
       } catch {
-        // Also after a permanent error: somebody may restore the right to release.
+        // Retries even after a permanent error, because somebody may restore the permission to release.
         if (this.#clock.now() + pauseMs >= until) return false;
       }
       if (this.#isFinishing) return false;

@@ -25,7 +25,7 @@ export class Renewals {
   /** How many leases are renewed. */
   #keptCount = 0;
   readonly #timer: Timer;
-  /** When the timer fires: for the first lease that is due, or for one that was stopped. */
+  /** The time at which the timer fires, no later than the time at which the first lease is due. */
   #timerAt = Infinity;
 
   /** @param leases returns all leases of the process, including those that are not renewed */
@@ -51,7 +51,7 @@ export class Renewals {
     if (lease.isAtItsLimit(now)) return this.#deadlines.watch(lease);
     const thirdMs = lease.lockTimeMs / 3;
     if (leftMs > thirdMs) this.#schedule(lease, now + thirdMs);
-    else this.#retry(lease, now); // The reply took so long that a third from now would be too late.
+    else this.#retry(lease, now); // The reply took so long that a third of the lock time from now would be too late.
   }
 
   /** Notes that the store may keep the lease for this long after a command, whatever its lock time is. */

@@ -8,7 +8,10 @@ import type { Ended } from "./hand-off-turn";
 /** How long callers may join a hold of their process without a command, after a command that found nobody waiting. */
 export const JOIN_WINDOW_MS = 100;
 
-/** How often each permit of a hold may be used in its first 100 ms although others wait. The same limit applies to exclusive locks. */
+/**
+ * How often each permit of a hold may be used in its first 100 ms even though others are waiting. The same limit applies to exclusive
+ * locks.
+ */
 const MOST_USES = 16;
 
 /** The request and the reply of an extra renewal. */
@@ -50,7 +53,7 @@ export class SharedLease extends Lease {
   readonly members: Members;
   /** How many callers may hold it at once. It never grows, because more permits come with another hold. */
   capacity = 1;
-  /** Whether somebody waits in another process, by the latest reply of the store. */
+  /** Whether anybody is waiting in another process, according to the latest reply of the store. */
   somebodyWaits = false;
   #latestSentAt = -Infinity;
   #coversUntil = -Infinity;
@@ -74,7 +77,7 @@ export class SharedLease extends Lease {
     this.noteWaiters(grant);
   }
 
-  /** Notes whether somebody waits. A reply to an earlier command does not replace a reply to a later one. */
+  /** Notes whether anybody is waiting. A reply to an earlier command does not replace a reply to a later one. */
   noteWaiters({ sentAt, somebodyWaits, coversUntil }: Omit<Grant, "count">): void {
     if (sentAt < this.#latestSentAt) return;
     this.#latestSentAt = sentAt;
@@ -82,14 +85,14 @@ export class SharedLease extends Lease {
     this.#coversUntil = Math.max(this.#coversUntil, somebodyWaits ? coversUntil : sentAt);
   }
 
-  /** Whether a caller that came at that time may join now. The deadline of the hold is checked elsewhere. */
+  /** Whether a caller that arrived at that time may join now. The deadline of the hold is checked elsewhere. */
   mayJoin(cameAt: number, now: number): boolean {
     if (!this.hasRoom) return false;
     const isInWindow = !this.somebodyWaits && now < this.#latestSentAt + JOIN_WINDOW_MS;
     return isInWindow || cameAt <= this.#coversUntil || this.#isInTurn(now);
   }
 
-  /** Whether callers may still use the permits although others wait. The store grants permits to the process for a while. */
+  /** Whether callers may still use the permits even though others are waiting. The store grants permits to the process for a while. */
   #isInTurn(now: number): boolean {
     if (this.permits === UNLIMITED) return false;
     const isFilling = this.#uses < this.#mostUses / MOST_USES;

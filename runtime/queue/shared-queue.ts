@@ -28,7 +28,7 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
   #roomy = new Set<SharedLease>();
   /** How many permits this process holds, without lost leases. */
   #held = 0;
-  /** The lease whose renewal is in flight to learn whether somebody waits. */
+  /** The lease whose renewal is in flight to learn whether anybody is waiting. */
   #refreshing: SharedLease | undefined;
   /** The waiter whose try waits for that renewal, if there is one. */
   #try: { readonly waiter: Waiter; readonly cancel: CancelTimer | undefined } | undefined;
@@ -47,7 +47,7 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     return permits === UNLIMITED ? undefined : Math.max(Math.min(this.waitingCount, permits - this.#held), 1);
   }
 
-  /** Whether a caller that comes now joins a hold immediately. */
+  /** Whether a caller that arrives now joins a hold immediately. */
   get isOpen(): boolean {
     const [lease] = this.#roomy;
     if (
@@ -174,7 +174,7 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     return (alone === undefined || first.waitsSince < alone.waitsSince) && this.#isUsable(lease);
   }
 
-  /** A lease that the first waiter may join as soon as the store reports that nobody waits. */
+  /** A lease that the first waiter may join as soon as the store reports that nobody is waiting. */
   #leaseInDoubt(): SharedLease | undefined {
     const { first } = this;
     const [lease] = this.#roomy;
@@ -239,7 +239,7 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     }
     const isLeft = lease.isOver && !lease.isReleased && lease.members.size === 0;
     if (isLeft && this.#leases.has(lease)) this.#release(lease);
-    // After an error the first waiter pauses, because an immediate retry could fail immediately.
+    // After an error, the first waiter pauses, because an immediate retry could fail just as fast.
     if (this.#trouble === undefined) this.#onChange();
     this.#releaseSpare(lease); // It may be empty without being in `#roomy`.
     if (!isRefreshReply) return;
@@ -274,12 +274,12 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     }
     if (lease.members.size === 0) return this.#release(lease);
     if (lease.capacity === UNLIMITED || !lease.hasRoom) return;
-    // If nobody waits elsewhere, one renewal serves all callers that leave within a few milliseconds, or that return.
+    // If nobody is waiting elsewhere, one renewal serves all callers that leave or rejoin within a few milliseconds.
     if (lease.somebodyWaits) this.context.refreshes.now(lease);
     else this.context.refreshes.soon(lease);
   }
 
-  /** Whether the first waiter may join the lease, now or as soon as the store reports that nobody waits. */
+  /** Whether the first waiter may join the lease, now or as soon as the store reports that nobody is waiting. */
   #isWanted(lease: SharedLease): boolean {
     if (this.#trouble !== undefined || this.first === undefined || !this.#roomy.has(lease)) return false;
     return lease === this.#joinable() || lease === this.#leaseInDoubt();
@@ -361,7 +361,7 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
 
   // ---- the end of a hold ------------------------------------------------------------------------------
 
-  /** Ends a hold that nobody needs any more. */
+  /** Ends a hold that nobody needs anymore. */
   #release(lease: SharedLease, ended: Ended = () => {}): void {
     const { clock, refreshes } = this.context;
     this.#forget(lease);

@@ -1,7 +1,7 @@
 import type { QueueContext, WakeUpListener } from "./queue-context";
 
 /** The local queue whose first waiter uses the ticket. */
-interface Waiting {
+interface LocalQueue {
   readonly key: string;
   readonly first: { wake(): void } | undefined;
 }
@@ -11,19 +11,19 @@ export class Ticket implements WakeUpListener {
   readonly id: string;
   /** Whether it is, or may be, in the store queue. */
   isEnqueued = false;
-  /** For a shared lock, on the monotonic clock: callers that came by then came before all waiters behind this ticket. */
+  /** For a shared lock, on the monotonic clock: callers that had arrived by this time precede all waiters behind this ticket. */
   coversUntil = -Infinity;
   readonly #context: QueueContext;
-  readonly #waiting: Waiting;
+  readonly #localQueue: LocalQueue;
   #isListening = false;
-  /** Whether it was enqueued so recently that another request would bring no news. */
+  /** Whether it was enqueued so recently that another request would learn nothing new. */
   #isFresh = false;
   /** Whether a wake-up arrived since the last command was sent. */
   #hasWakeUp = false;
 
-  constructor(context: QueueContext, waiting: Waiting) {
+  constructor(context: QueueContext, localQueue: LocalQueue) {
     this.#context = context;
-    this.#waiting = waiting;
+    this.#localQueue = localQueue;
     this.id = context.newRequestId();
   }
 
@@ -34,7 +34,7 @@ export class Ticket implements WakeUpListener {
     this.#context.listen(this);
   }
 
-  /** Notes that a command is sent, whose reply has all news until then. */
+  /** Notes that a command is being sent. Its reply makes all earlier wake-ups obsolete. */
   onSent(): void {
     this.#hasWakeUp = false;
   }
@@ -42,13 +42,13 @@ export class Ticket implements WakeUpListener {
   /**
    * Notes that the store has just enqueued it together with a release.
    *
-   * @param isFresh whether another request now would bring no news
+   * @param isFresh whether another request now would learn nothing new
    */
   onEnqueuedWithRelease(isFresh: boolean): void {
     this.#isFresh = isFresh;
   }
 
-  /** Whether another request can bring news. Asking this makes the next answer `true`. */
+  /** Whether another request can learn something new. Asking this makes the next answer `true`. */
   mayHaveNews(): boolean {
     const isPointless = this.#isFresh && !this.#hasWakeUp;
     this.#isFresh = false;
@@ -58,7 +58,7 @@ export class Ticket implements WakeUpListener {
   /** Makes the first waiter ask again, because the key may be reserved for this ticket. */
   onWakeUp(): void {
     this.#hasWakeUp = true;
-    this.#waiting.first?.wake();
+    this.#localQueue.first?.wake();
   }
 
   stopListening(): void {
@@ -69,6 +69,6 @@ export class Ticket implements WakeUpListener {
   dequeue(): void {
     if (!this.isEnqueued) return;
     this.isEnqueued = false;
-    this.#context.releaseRetries.dequeue(this.#waiting.key, this.id);
+    this.#context.releaseRetries.dequeue(this.#localQueue.key, this.id);
   }
 }

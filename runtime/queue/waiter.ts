@@ -25,7 +25,7 @@ export interface Waiter extends LockTerms {
   readonly joinedAt: number;
   /** On the monotonic clock: when its wait budget ends. */
   readonly budgetEndsAt: number;
-  /** On the monotonic clock: the latest time at which a reply is useful. A waiter without patience still waits for one reply. */
+  /** On the monotonic clock: the latest time at which a reply is useful. A waiter with no wait budget still waits for one reply. */
   readonly answerBy: number;
   /** Whether it waits for a busy key at all. */
   readonly isPatient: boolean;
@@ -34,7 +34,7 @@ export interface Waiter extends LockTerms {
   /**
    * Makes it the holder of the lease, and ends its wait. No event is published yet.
    *
-   * @returns the milliseconds that it waited, or `undefined` if the lease is not certain any more. Then nothing has changed
+   * @returns the milliseconds that it waited, or `undefined` if the lease is no longer certain. Then nothing has changed
    */
   onGranted(lease: Lease, fencingToken: number | undefined): number | undefined;
   /** Publishes that it holds the lock. Called when all state is up to date, because listeners run in this call. */

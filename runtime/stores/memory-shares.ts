@@ -23,7 +23,7 @@ export class MemoryShares {
   readonly #limits = new Map<number, number>();
   #first = new Heap((one, other) => one.at < other.at);
   #last = new Heap((one, other) => one.at > other.at);
-  #taken = 0;
+  #permitsHeld = 0;
   #isOfReaders = false;
 
   get isEmpty(): boolean {
@@ -32,7 +32,7 @@ export class MemoryShares {
 
   /** The value of the key. */
   get value(): string {
-    return this.#isOfReaders ? SHARED_BY_READERS : sharedByPermits(this.#taken);
+    return this.#isOfReaders ? SHARED_BY_READERS : sharedByPermits(this.#permitsHeld);
   }
 
   /** The earliest deadline of all holds. */
@@ -61,7 +61,7 @@ export class MemoryShares {
   roomFor(limit: number): number {
     const isReader = limit === UNLIMITED;
     if (isReader || this.#isOfReaders) return isReader && (this.#isOfReaders || this.isEmpty) ? 1 : 0;
-    return Math.min(limit, ...this.#limits.keys()) - this.#taken;
+    return Math.min(limit, ...this.#limits.keys()) - this.#permitsHeld;
   }
 
   /** Returns a limit of another holder that differs from this one, the smallest if possible. */
@@ -89,7 +89,7 @@ export class MemoryShares {
     }
     const released = this.#isOfReaders || kept === undefined ? 0 : Math.max(share.count - kept, 0);
     share.count -= released;
-    this.#taken -= released;
+    this.#permitsHeld -= released;
     return released;
   }
 
@@ -103,7 +103,7 @@ export class MemoryShares {
     const share = this.#all.get(id);
     if (share === undefined) return;
     this.#all.delete(id);
-    this.#taken -= share.count;
+    this.#permitsHeld -= share.count;
     const left = (this.#limits.get(share.limit) ?? 1) - 1;
     if (left > 0) this.#limits.set(share.limit, left);
     else this.#limits.delete(share.limit);
@@ -118,7 +118,7 @@ export class MemoryShares {
 
   #add(id: string, share: Share): void {
     this.#all.set(id, share);
-    this.#taken += share.count;
+    this.#permitsHeld += share.count;
     this.#limits.set(share.limit, (this.#limits.get(share.limit) ?? 0) + 1);
     this.#addDeadline(id, share.expiresAt);
   }

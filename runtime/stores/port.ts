@@ -1,6 +1,6 @@
 // The interface between the runtime and a store. Four methods decide *who holds* a key: `acquire`, `renew`, `release`, and `peek`. Every
 // store has them. The others are in groups, which a store may leave out. The group `queue` decides *who comes next*, `admin` is for people
-// who look at locks, and `batch` saves commands. The queue never decides who holds a key. It only reserves the key, and the waiter still
+// who inspect locks, and `batch` saves commands. The queue never decides who holds a key. It only reserves the key, and the waiter still
 // has to acquire it with a command of its own.
 
 /** The number of tokens in one draw. The process counts up from the first one when it hands the lock off to its own waiters. */
@@ -57,8 +57,8 @@ export interface Acquired {
   /** The number of permits that it got. By default 1. */
   readonly count?: number;
   /**
-   * For a shared hold: whether anyone waits in the queue. Then no other caller joins the hold without asking the store. Waiting readers do
-   * not count for a hold of readers.
+   * For a shared hold: whether anyone is waiting in the queue. Then no other caller joins the hold without asking the store. Waiting
+   * readers do not count for a hold of readers.
    */
   readonly somebodyWaits?: boolean;
 }
@@ -105,7 +105,7 @@ export interface NotAcquired {
    * front than one command removes. `undefined` if unknown.
    */
   readonly freeInMs: number | undefined;
-  /** For `enqueue` of a shared key: whether nobody waits behind this waiter. */
+  /** For `enqueue` of a shared key: whether nobody is waiting behind this waiter. */
   readonly isLast?: boolean;
 }
 
@@ -197,7 +197,7 @@ export interface Store {
   /** Whether it supports `replicas` in requests. Without it, no request has them. */
   readonly confirmsReplicas?: boolean;
 
-  /** Acquires the key if it is free, or if it is shared, has room, and nobody waits. Readers may overtake waiting readers. */
+  /** Acquires the key if it is free, or if it is shared, has room, and nobody is waiting. Readers may overtake waiting readers. */
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply>;
   /**
    * Renews each hold for its lock time from now. A hold that has more time left keeps it. A shared hold keeps `count` of its permits, and
@@ -205,9 +205,9 @@ export interface Store {
    */
   renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]>;
   /**
-   * Ends the hold, also a revoked one. It reserves the key for the first waiter, or frees it if nobody waits. If others share the key, it
-   * wakes the first waiter. With `cooldownMs`, for a caller that holds the key alone, the key stays closed to everybody, also to the queue,
-   * for that time. If it runs twice, the second reply is the same.
+   * Ends the hold, even a revoked one. It reserves the key for the first waiter, or frees it if nobody is waiting. If others share the key,
+   * it wakes the first waiter. With `cooldownMs`, for a caller that holds the key alone, the key stays closed to everybody, including the
+   * queue, for that time. If it runs twice, the second reply is the same.
    */
   release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply>;
   /** Returns the value of each key, in order, and `undefined` for a free key. Changes nothing. */
@@ -218,7 +218,7 @@ export interface Store {
    * times a second. Waiters of one process still come in order.
    */
   readonly queue?: StoreQueue | undefined;
-  /** What people need to look at locks and to revoke them. Without it, `inspect()` and `forceRelease()` reject. */
+  /** What people need to inspect and revoke locks. Without it, `inspect()` and `forceRelease()` reject. */
   readonly admin?: StoreAdmin | undefined;
   /** Commands for many keys. Without them, the runtime sends the requests one by one. */
   readonly batch?: StoreBatch | undefined;
@@ -232,7 +232,7 @@ export interface Store {
 /** The queues of a store, one for each key. The first waiter is woken: see {@link StoreListener.onWakeUp}. */
 export interface StoreQueue {
   /**
-   * Acquires the key if it is reserved for the ticket. It also acquires the key if nobody waits in front of the ticket, and the key is
+   * Acquires the key if it is reserved for the ticket. It also acquires the key if nobody is waiting in front of the ticket, and the key is
    * free, or is shared and has room. Then the ticket leaves the queue, and if there is still room, the store wakes the next waiter.
    * Otherwise the ticket joins the end of the queue, or keeps its position for another {@link TICKET_TIME_MS}. If a store knows that a
    * waiter cannot receive a wake-up, it passes the waiter over here, and wherever it reserves the key. That waiter keeps its position.
@@ -245,8 +245,8 @@ export interface StoreQueue {
   dequeue(key: string, ticket: string, timeoutMs: number): Promise<void>;
   /**
    * Does `release` and `enqueue` in one step. The request joins the end of the queue. If it is the first there, it acquires the key.
-   * Otherwise the store reserves the key for the first waiter. If the hold has already ended, nothing changes. Both requests are of callers
-   * that hold the key alone.
+   * Otherwise the store reserves the key for the first waiter. If the hold has already ended, nothing changes. Both requests come from
+   * callers that hold the key alone.
    */
   releaseAndEnqueue(
     held: ReleaseRequest,
@@ -255,15 +255,15 @@ export interface StoreQueue {
   ): Promise<ReleaseAndEnqueueReply | NotReleased>;
 }
 
-/** Commands for people who look at locks. */
+/** Commands for people who inspect locks. */
 export interface StoreAdmin {
   /**
    * Returns the state of one key, with the time left and the number of waiters. Changes nothing. The result may be a moment old.
    */
   inspect(key: string, timeoutMs: number): Promise<Inspection>;
   /**
-   * Revokes the hold. It cannot be renewed any more, and keeps the key until `release` with the same `requestId`, or until its time is
-   * over. If it runs twice, the second reply is the same.
+   * Revokes the hold. It can no longer be renewed, and keeps the key until `release` with the same `requestId`, or until its time is over.
+   * If it runs twice, the second reply is the same.
    *
    * @returns false if there is no such hold. Then nothing has changed
    */

@@ -126,7 +126,7 @@ function acquired(fields: Fields, fencing: boolean, wanted?: number): Acquired {
   };
 }
 
-/** Whether somebody waits. Any value except `false` and `undefined` counts as yes, which is the safe reading. */
+/** Whether anybody is waiting. Any value except `false` and `undefined` counts as yes, which is the safe reading. */
 function isSomebodyWaiting({ somebodyWaits }: Fields): boolean {
   return somebodyWaits !== undefined && somebodyWaits !== false;
 }

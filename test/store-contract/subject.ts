@@ -187,7 +187,7 @@ export async function timeLeft(store: Store, key: string): Promise<number> {
   return leftMs;
 }
 
-/** Asserts how long the key keeps its value without a renewal. Only a store with a queue says so. */
+/** Asserts how long the key keeps its value without a renewal. Only a store with a queue reports it. */
 export async function assertTimeLeft(
   store: Store,
   key: string,

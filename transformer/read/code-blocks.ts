@@ -9,7 +9,7 @@ export interface CodeBlock extends Span {
   readonly state: "closed" | "unclear" | "open";
 }
 
-/** Matches a fence. Before it may be the marks of a list or a quote, and after it the name of a language. */
+/** Matches a fence. List or quote markers may precede it, and the name of a language may follow it. */
 const FENCE = /^((?:[ \t*+>-]|\d+[.)])*)(`{3,})([^`\n\r\u2028\u2029]*)$/gm;
 
 /** Finds the blocks of code in the content of a comment, by the rules of Markdown. */

@@ -6,7 +6,7 @@ import type { Parser } from "../parser/parser";
 import { isInstalled, packageEntry } from "./package-entry";
 import { sourceFileOf, specifiersIn } from "./specifiers";
 
-// Which file runs for an import? Node decides it. A compiler may read another file for the same import: see `CompiledFiles`.
+// Finds the file that Node runs for an import. A compiler may read a different file for the same import: see `CompiledFiles`.
 
 /** Returns the file that Node loads for a specifier, or `undefined` for a module without a file. The file may not exist. */
 export function loadedFile(specifier: string, importer: string): string | undefined {

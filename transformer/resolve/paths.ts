@@ -25,7 +25,7 @@ export function patternsIn(paths: unknown, base: string): Pattern[] {
     );
 }
 
-/** Returns the files that a specifier may mean, the likeliest first. */
+/** Returns the files that a specifier may mean, the most likely first. */
 export function filesByPaths(specifier: string, importer: string, patterns: readonly Pattern[]): string[] {
   const targets = specifier.startsWith(".")
     ? [resolve(dirname(importer), specifier)]

@@ -54,8 +54,8 @@ function isMemberName(ts: Parser, name: TS.Node): boolean {
 // ---- what no minifier changes ---------------------------------------------------------------------------
 
 /**
- * For each name in a function, the parameter that it refers to, `0`, or the part of one, `0.order`. It is `undefined` for variables of the
- * compiler's own.
+ * For each name in a function: the parameter that it refers to (`0`), or a part of that parameter (`0.order`). It is `undefined` for a
+ * variable that the compiler added.
  */
 export type Bindings = ReadonlyMap<string, string | undefined>;
 

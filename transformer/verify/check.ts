@@ -154,7 +154,7 @@ function expectedOf(
 }
 
 /**
- * Removes and returns the first lock of the site's name. Functions with the same name have the same order in the output as in the source.
+ * Removes and returns the first lock with the site's name. Functions with the same name have the same order in the output as in the source.
  */
 function takeLock(made: Lock[] | undefined, site: WovenSite): Lock | undefined {
   const index = made?.findIndex((lock) => lock.site === site.name) ?? -1;

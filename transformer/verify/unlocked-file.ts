@@ -56,7 +56,7 @@ export function unlockedBySources(ts: Parser, path: string, code: string): Unloc
   return unlockedOf(ts, tags, path, code);
 }
 
-/** Returns the text of a source. An image for production often contains only the map. */
+/** Returns the text of a source. A production image often contains only the map. */
 function textOf({ path, content }: MappedSource): string | undefined {
   return isFile(path) ? readFileSync(path, "utf8") : content;
 }

@@ -12,7 +12,7 @@ const LONGEST_SPLIT_PAUSE_MS = 64;
 /** Asks one master for a hold. */
 export type Ask = (master: Master) => Promise<AcquireReply>;
 
-/** The vote that a hold must win before anybody may believe in it. */
+/** The vote that a hold must win before anybody may rely on it. */
 export class Election {
   readonly #masters: Masters;
   readonly #holds: Holds;

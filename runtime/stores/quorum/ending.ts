@@ -66,7 +66,7 @@ export class Releasing {
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     if (this.#holds.refusal(request) !== undefined) {
-      // The holder only releases. The next caller gets the refusal when it asks by itself.
+      // The holder only releases. The next caller learns of the refusal when it asks for the key itself.
       const reply = await this.release(held, timeoutMs);
       return reply.released ? { released: true, next: undefined } : reply;
     }

@@ -7,7 +7,7 @@ import { Tally, type Votes } from "./tally";
 const DRIFT_RATIO = 0.01;
 const DRIFT_MS = 2;
 
-/** One `requestId`, and what is known of its hold at the masters. */
+/** One `requestId`, and what is known about its hold at the masters. */
 export class Hold implements Belief {
   readonly request: AcquireRequest;
   readonly tally: Tally;
@@ -16,13 +16,13 @@ export class Hold implements Belief {
   /** The masters that replied that they have it, even if their votes do not count. */
   readonly grantedBy = new Set<Master>();
   /**
-   * The masters that certainly had the hold while it was sure, by a command that cannot run again. If a majority of masters in this set
-   * still has it at the release, it was held all the time.
+   * The masters that certainly had the hold while it was sure, because of a command that cannot run again. If a majority of masters in this
+   * set still has it at the release, it was held throughout.
    */
   readonly witnesses = new Set<Master>();
   /** The last release that was sent to each master. The promise resolves to whether it ended the hold. */
   readonly releases = new Map<Master, Promise<boolean>>();
-  /** Callers may believe in a hold that is declared and not over. A hold that is over never comes back. */
+  /** Callers may rely on a hold that is declared and not over. A hold that is over never comes back. */
   isDeclared = false;
   isOver = false;
   /** The longest lock time that was requested for it. */
@@ -47,7 +47,7 @@ export class Hold implements Belief {
     this.#provenFrom = sentAt;
   }
 
-  /** Returns until when nobody else can have a majority, if the hold had one. */
+  /** Returns the time until which nobody else can have a majority, if the hold had one. */
   sureUntil(trustedSince: number): number {
     return this.#provenFrom >= trustedSince ? this.#sureUntil : -Infinity;
   }

@@ -28,7 +28,7 @@ export class Holds {
     return this.#all.get(requestId);
   }
 
-  /** Marks a hold as acquired. From here on, callers may believe in it. */
+  /** Marks a hold as acquired. From here on, callers may rely on it. */
   declare(hold: Hold): void {
     hold.isDeclared = true;
     this.#all.set(hold.request.requestId, hold);
@@ -43,7 +43,7 @@ export class Holds {
     return hold;
   }
 
-  /** Ends a hold for good. From here on, nobody may believe in it. */
+  /** Ends a hold for good. From here on, nobody may rely on it. */
   end(hold: Hold): void {
     hold.isOver = true;
     const { requestId } = hold.request;
@@ -60,7 +60,7 @@ export class Holds {
     return first !== undefined && first !== hold;
   }
 
-  /** Returns why a quorum cannot grant the lock, if so. */
+  /** Returns why a quorum cannot grant the lock, or `undefined` if it can. */
   refusal({ lockTimeMs, permits = 1 }: AcquireRequest): Error | undefined {
     if (permits > 1) {
       return new LockMisconfiguredError(

@@ -4,8 +4,8 @@ import type * as RedisMember from "./redis-member";
 type Loaded = Pick<typeof Quorum, "QuorumStore"> & Pick<typeof RedisMember, "redisMasters">;
 
 /**
- * Loads the many files of a quorum with the first one, because most programs have none. The ES module has `load-quorum.mts` in place of
- * this file.
+ * Loads the files of quorums only when the first quorum is created, because there are many, and most programs need none. The ES module has
+ * `load-quorum.mts` in place of this file.
  */
 export function loadQuorum(): Loaded {
   const { QuorumStore } = require("./quorum") as typeof Quorum;

@@ -10,8 +10,8 @@ export interface Member {
   /** Raises the fencing counter of the key, so that later tokens are larger than this one and all others of its draw. */
   raiseFence(key: string, token: number, lockTimeMs: number, timeoutMs: number): Promise<void>;
   /**
-   * Returns the latest time at which the server may have started, on our clock. Data from before that time is lost. The result is about the
-   * connection on which replies arrive at this moment.
+   * Returns the latest time at which the server may have started, on our clock. Data from before that time is lost. The result applies to
+   * the connection on which replies are arriving now.
    *
    * @throws {LockMisconfiguredError} if that time cannot be known
    */
@@ -32,7 +32,7 @@ interface UnconfirmedRelease {
   readonly closedUntil: number;
 }
 
-/** One of the masters, and what is known of its health. */
+/** One of the masters, and what is known about its health. */
 export class Master {
   readonly name: string;
   readonly member: Member;
@@ -45,7 +45,7 @@ export class Master {
   readonly #acquires: RequestBatch<AcquireRequest, AcquireReply>;
   readonly #releases: RequestBatch<ReleaseRequest, ReleaseReply>;
   #unanswered = 0;
-  /** Since when the master has been silent, while a reply is missing. */
+  /** The time since which the master has been silent, while a reply is missing. */
   #silentSince = 0;
   #askedAt = -Infinity;
   #hasFailed = false;
@@ -110,13 +110,13 @@ export class Master {
     } finally {
       this.#unanswered -= 1;
       this.#silentSince = this.#clock.now();
-      if (isAnswered) this.#retryReleases(); // Not after an error, which may come from one of these releases.
+      if (isAnswered) this.#retryReleases(); // An error may come from one of these releases.
     }
   }
 
   /**
-   * Returns why the reply that just arrived does not count, if so. A process that held a lock here before the master lost its data may
-   * believe in that lock for the longest lock time. Until that is over, the master has no vote.
+   * Returns why the reply that just arrived does not count, or `undefined` if it does. A process that held a lock here before the master
+   * lost its data may rely on that lock for the longest lock time. Until that is over, the master has no vote.
    */
   async fault(): Promise<Error | undefined> {
     try {
@@ -132,7 +132,8 @@ export class Master {
   }
 
   /**
-   * Acquires the hold, in one command with other requests of this moment. Without a fencing token, which is drawn once there is a majority.
+   * Acquires the hold, in one command with other requests of the same tick. Draws no fencing token, because that happens once there is a
+   * majority.
    */
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
     return this.#acquires.ask(withoutFencing(request), timeoutMs);

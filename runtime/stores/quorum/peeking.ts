@@ -7,7 +7,7 @@ import { Tally } from "./tally";
 /** The value is not decided yet. */
 const UNDECIDED = Symbol("open");
 
-/** Reads the values of keys as a majority has them. */
+/** Reads the values that a majority has for keys. */
 export class Peeking {
   readonly #masters: Masters;
   readonly #holds: Holds;
@@ -56,7 +56,7 @@ export class Peeking {
       if (value === undefined) continue;
       const hold = this.#holds.get(value);
       if (hold === undefined || hold.witnesses.has(master)) counts.set(value, (counts.get(value) ?? 0) + 1);
-      else missing += 1; // The master is no witness of the hold, so its reply proves and disproves nothing.
+      else missing += 1; // The master is not a witness of the hold, so its reply proves and disproves nothing.
     }
     const { majority } = this.#masters.votes;
     for (const [value, count] of counts) if (count >= majority) return value;

@@ -31,7 +31,7 @@ import { Master, withoutFencing, type Member } from "./master";
 import { Masters, patienceOf } from "./masters";
 import { Renewal } from "./renewal";
 
-/** The time for commands that are under way when the store is closed. Only masters that answer promptly are waited for. */
+/** The time for commands that are under way when the store is closed. `close()` waits only for masters that answer promptly. */
 const LAST_PATIENCE_MS = 250;
 const RESPONSIVE_WITHIN_MS = 20;
 
@@ -128,7 +128,9 @@ export class QuorumStore implements WholeStore, StoreQueue, StoreAdmin, StoreBat
     return isRevoked;
   }
 
-  /** Returns the value that a majority has. Nobody knows the time that a majority keeps it, or how many wait at all gates. */
+  /**
+   * Returns the value that a majority has. The time for which a majority keeps it is unknown, and so is the number of waiters at all gates.
+   */
   async inspect(key: string, timeoutMs: number): Promise<Inspection> {
     const [value] = await this.peek([key], timeoutMs);
     if (value instanceof Error) throw value;

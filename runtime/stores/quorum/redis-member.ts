@@ -49,7 +49,7 @@ function openerOf(master: RedisClient | RedisAddress): (Redis?: RedisClass) => R
   };
 }
 
-/** Rejects clients of several servers. A vote must come from one server that keeps what it said, or is known to have lost it. */
+/** Rejects clients of several servers. A vote must come from one server that remembers its votes, or is known to have lost them. */
 function assertSingleNode(client: RedisClient): void {
   assertClient(client);
   const { sentinels } = client.options as { readonly sentinels?: unknown };

@@ -70,7 +70,7 @@ export class Renewal {
         lacking.forEach((masters, index) => {
           const reply = replies[index];
           const isFree = reply !== undefined && "holder" in reply && reply.holder === undefined;
-          if (isFree) masters.add(master); // Even if its vote does not count yet.
+          if (isFree) masters.add(master); // This includes a master whose vote does not count yet.
         });
         return replies;
       },
@@ -109,7 +109,7 @@ export class Renewal {
     hold.lockTimeMs = Math.max(hold.lockTimeMs, request.lockTimeMs);
     const revoked = revokedFrom(request.requestId);
     // One master that knows of the revocation is enough, because the others may have acquired the hold after they were asked to revoke it.
-    // The hold keeps others out, at whichever masters, until its body ends.
+    // The hold keeps others out, whichever masters have it, until its body ends.
     if (tally.has(revoked)) return { renewed: false, holder: revoked };
     if (tally.isNo) {
       await this.#rollback.abandon(hold, patienceMs, order[0]);
@@ -122,7 +122,7 @@ export class Renewal {
     if (wasSure || tally.isYes) {
       for (const master of order) if (tally.voteOf(master)?.says === "yes") hold.witnesses.add(master);
     }
-    // Not for a hold that may have been lost: it would come back to life.
+    // A hold that may have been lost is not restored. Otherwise, it would come back to life.
     if (wasSure) this.#restoreAt(hold, lacking, request, patienceMs);
     if (!tally.isYes) throw tally.error();
     if (!request.fencing) return RENEWED;

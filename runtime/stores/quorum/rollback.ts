@@ -4,7 +4,7 @@ import type { Holds } from "./holds";
 import type { Master } from "./master";
 import type { Masters } from "./masters";
 
-/** Releases holds in which nobody may believe any more. */
+/** Releases holds on which nobody may rely anymore. */
 export class Rollback {
   readonly #masters: Masters;
   readonly #holds: Holds;

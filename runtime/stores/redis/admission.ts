@@ -41,7 +41,8 @@ export class Admission {
         await checked;
       } catch (error) {
         if (this.#current === checked) this.#current = undefined;
-        // The user may have no right to the key of another caller, but a right to this one. So this caller checks again with its own key.
+        // The user may lack permission for the key of another caller, but have permission for this one. So this caller checks again with
+        // its own key.
         if (others === undefined || !(error instanceof LockMisconfiguredError)) throw error;
       }
     }
@@ -89,7 +90,7 @@ export class Admission {
   }
 
   /**
-   * Returns INFO over the first connection. If that fails or takes long, checks whether the client and the server speak different
+   * Returns INFO over the first connection. If that fails or takes a long time, checks whether the client and the server speak different
    * protocols.
    */
   async #reach(until: number): Promise<string> {

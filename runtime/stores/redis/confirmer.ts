@@ -11,7 +11,9 @@ import { CONFIRM } from "./scripts/confirm";
 
 /** With less time left, nothing is sent. */
 const LEAST_MS = 5;
-/** A server checks ten times a second which WAIT is over, and its reply must arrive in time. So WAIT ends this much earlier. */
+/**
+ * A server checks only ten times a second whether a WAIT has timed out, and its reply must arrive in time. So WAIT ends this much earlier.
+ */
 const WAIT_IS_LATE_MS = 300;
 
 /**
@@ -54,8 +56,8 @@ interface Connection {
  * only for the writes of that connection. So this connection is used for nothing else: it sends a renewal, and then WAIT. The renewal also
  * shows that the server still has the hold. After a failover, WAIT alone might succeed on another server.
  *
- * There is one batch at a time. Requests that come meanwhile go with the next one. A batch has no deadline of its own: its WAIT lasts as
- * long as the longest timeout in it, and each of the other requests times out by itself.
+ * There is one batch at a time. Requests that arrive in the meantime go into the next one. A batch has no deadline of its own: its WAIT
+ * lasts as long as the longest timeout in it, and each of the other requests times out by itself.
  */
 export class Confirmer {
   readonly #node: Duplicable;

@@ -37,7 +37,7 @@ interface RedisStore extends WholeStore {
 /**
  * Locks in Redis, some of which count only once replicas have them. An acquired hold is renewed over a connection that waits for the
  * replicas, and so is each later renewal. If the replicas do not confirm in time, the command fails as if its reply had been lost. The
- * process does not believe in the hold, and does not forget it, because the command may have acquired the key.
+ * process does not rely on the hold, but remembers it, because the command may have acquired the key.
  */
 export class ConfirmingStore implements WholeStore, StoreQueue {
   readonly confirmsReplicas = true;

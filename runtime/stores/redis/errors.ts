@@ -65,7 +65,7 @@ function stateOf(error: Error): State | undefined {
   return byText?.[1] ?? STATES_BY_REPLY[errorCodeOf(error) ?? ""];
 }
 
-/** An error of a store that says what is wrong and what to do, and that may pass by itself. */
+/** An error of a store that says what is wrong and what to do. Its cause may be temporary. */
 class PassingError extends Error {
   override readonly name = "PassingError";
 }
@@ -85,7 +85,7 @@ export function errorOf({ mayPass, what, fix }: State, cause?: Error): Error {
   return mayPass ? new PassingError(message, { cause }) : new LockMisconfiguredError(message, { cause });
 }
 
-/** Returns the same error as one that may pass by itself. */
+/** Returns the same error, marked as one whose cause may be temporary. */
 export function passing(error: Error): Error {
   return error instanceof LockMisconfiguredError
     ? new PassingError(error.message, { cause: error.cause })

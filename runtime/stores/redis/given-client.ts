@@ -18,7 +18,7 @@ export class GivenClient {
   readonly #stopListening: () => void;
   #hasWarnedOfRoute = false;
 
-  /** @param warn is called with a warning, perhaps with the same one again */
+  /** @param warn called with a warning, possibly the same one more than once */
   constructor(client: RedisClient, warn: (message: string) => void) {
     this.#client = client;
     this.#warn = warn;

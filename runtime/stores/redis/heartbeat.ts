@@ -15,7 +15,7 @@ export class Heartbeat {
 
   /**
    * @param ping pings the current connection, or returns undefined if there is none
-   * @param onDead is called when a ping has no answer by the time of the next one
+   * @param onDead called when a ping has no answer by the time of the next one
    */
   constructor(clock: Clock, ping: () => Promise<unknown> | undefined, onDead: () => void) {
     this.#clock = clock;

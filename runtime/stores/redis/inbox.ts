@@ -11,7 +11,7 @@ import { inboxName } from "./keys";
 export interface InboxOwner {
   /** A wake-up: the waiter with this ticket should ask again, or all waiters if it is undefined. */
   onWakeUp(ticket: string | undefined): void;
-  /** The user of the client has no right to the channel. */
+  /** The user of the client lacks permission for the channel. */
   onDenied(): void;
   /** Returns the shortest time left of all leases here, in milliseconds. Reconnects wait at most a third of it. */
   shortestLeaseMs(): number;

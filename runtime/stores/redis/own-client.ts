@@ -163,7 +163,7 @@ export class OwnClient {
       );
       this.#waiting.add(waiting);
     });
-    // This comes after the timer is set, because the first call to connect() loads modules, which takes long on a busy machine.
+    // This comes after the timer is set, because the first call to connect() loads modules, which takes a long time on a busy machine.
     if (this.#ioredis.status === "wait") this.#ioredis.connect().catch(() => {});
     return ready;
   }

@@ -16,9 +16,9 @@ interface Destination {
 }
 
 /**
- * Returns an error if the server speaks TLS and the connection does not, or the other way round. Neither side reports that: one waits
- * forever, and the other hangs up. So another connection tries the other protocol. It also receives the error of a server that has too many
- * clients. The client may lose that error, because it writes at the same time.
+ * Returns an error if the server speaks TLS and the connection does not, or vice versa. Neither side reports that: one waits forever, and
+ * the other hangs up. So another connection tries the other protocol. It also receives the error of a server that has too many clients. The
+ * client may lose that error, because it writes at the same time.
  *
  * @param signal ends the search
  */

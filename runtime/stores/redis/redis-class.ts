@@ -2,7 +2,7 @@ import { LockMisconfiguredError, errorMessage } from "../../base/errors";
 
 /**
  * The class `Redis` of ioredis. It has no exact type here: TypeScript reads this file in every application, and not all of them have
- * installed ioredis.
+ * ioredis installed.
  */
 export type RedisClass = new (...args: never[]) => object;
 

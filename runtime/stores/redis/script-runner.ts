@@ -3,7 +3,7 @@ import { PartedKeysError, type Routes } from "./cluster/routes";
 import { isDenied, isUnknownScript, translateError } from "./errors";
 import type { Script } from "./scripts/script";
 
-/** @param timeoutMs after this time, the command need not be sent any more */
+/** @param timeoutMs after this time, the command no longer needs to be sent */
 export type Send = (timeoutMs: number, command: string, ...args: (string | number)[]) => Promise<unknown>;
 
 /** Runs scripts, also on servers that do not have them in their cache. */

@@ -2,7 +2,7 @@ import { afterIo, type Clock } from "../../base/clock";
 import { listenInRoot } from "../../base/root-context";
 import type { Duplicable, OwnConnection } from "./client";
 
-/** Options of a connection for one question, which ends with it. */
+/** Options of a connection that serves one check, and is then closed. */
 const ONCE = {
   autoResendUnfulfilledCommands: false,
   enableOfflineQueue: true,
@@ -31,8 +31,8 @@ export class SecondConnection {
   /**
    * Calls `onAnswer` once the server has answered a PING and a script, and then another PING. A server whose writes are paused answers a
    * PING, but not the script. When a pause ends, Redis writes to its clients in any order, but writes to all of them before it reads the
-   * next command. So the answer to the last PING comes after all replies that the server owed to the first connection. Only one question is
-   * open at a time.
+   * next command. So the answer to the last PING comes after all replies that the server owed to the first connection. Only one check is
+   * under way at a time.
    */
   ask(onAnswer: () => void): void {
     if (this.#open !== undefined) return;

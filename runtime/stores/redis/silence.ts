@@ -27,8 +27,8 @@ export class Silence {
 
   /**
    * @param bytesRead returns how many bytes have arrived so far, if the client shows that
-   * @param onSilent is called about every 3 s until a byte arrives. `isStillSilent` returns whether nothing has arrived since that call,
-   *   even if other commands have no reply by then
+   * @param onSilent called about every 3 s until a byte arrives. `isStillSilent` returns whether nothing has arrived since that call, even
+   *   if other commands have no reply by then
    */
   constructor(
     clock: Clock,
@@ -55,7 +55,7 @@ export class Silence {
     }
   }
 
-  /** Records that a reply came. */
+  /** Records that a reply arrived. */
   heard(): void {
     this.#signsOfLife += 1;
     if (this.#unanswered > 0) this.#unanswered -= 1;
@@ -90,7 +90,7 @@ export class Silence {
 
   #check(): void {
     this.#isArmed = false;
-    if (this.#secondDueAt === undefined) return; // A reply came in the meantime.
+    if (this.#secondDueAt === undefined) return; // A reply arrived in the meantime.
     const now = this.#clock.now();
     if (this.#bytesRead() !== this.#bytes) this.#begin(now);
     else if (now >= Math.max(this.#secondDueAt, this.#since + SILENT_MS)) {

@@ -4,7 +4,7 @@ import { BAD_COUNTER } from "./scripts/token";
 export interface State {
   /** The code of the error with which the call rejects. */
   readonly code: "LOCK_MISCONFIGURED" | "LOCK_UNREACHABLE";
-  /** Whether the state may pass by itself. Then the call retries as long as its wait budget lasts. */
+  /** Whether the state may be temporary. If so, the call retries as long as its wait budget lasts. */
   readonly mayPass: boolean;
   readonly what: string;
   readonly fix: string;

@@ -5,9 +5,9 @@ interface Inbox {
 }
 
 /**
- * The inbox with which each ticket of this process is in its queue. An inbox may change while a waiter waits: the process may learn later
- * that its user has no right to the channel, and in a cluster a slot may move to another master. If a script did not know the former inbox,
- * it would enqueue the ticket a second time, and the old entry would block others after the waiter has left.
+ * Remembers the inbox under which each ticket of this process is in its queue. An inbox may change during a wait. The process may learn
+ * later that its user lacks permission for the channel, and in a cluster, a slot may move to another master. If a script did not know the
+ * former inbox, it would enqueue the ticket a second time, and the old entry would block others after the waiter has left.
  */
 export class Tickets {
   readonly #all = new RecyclingMap<string, Inbox>();

@@ -33,7 +33,7 @@ export function hookBun(): void {
     name: "lockweave",
     setup({ onLoad }) {
       onLoad({ filter: OWN_SOURCES, namespace: "file" }, ({ path: id }) => {
-        const path = id.replace(/\?.*$/s, ""); // A query loads a file once more.
+        const path = id.replace(/\?.*$/s, ""); // A query makes Bun load the file again.
         return { contents: codeOf(path), loader: loaderOf(path) };
       });
     },

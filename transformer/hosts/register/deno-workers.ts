@@ -34,7 +34,7 @@ function withHook(options: childProcess.ForkOptions): childProcess.ForkOptions {
   return { ...options, env: { ...env, NODE_OPTIONS: before.includes(hook) ? before : `${hook} ${before}` } };
 }
 
-/** Returns a module that loads the hook before the entry of a worker. Code that is in no file needs no hook, and starts as it is. */
+/** Returns a module that loads the hook before the entry of a worker. Code that is not in a file needs no hook, and starts as it is. */
 function startOf(kind: WorkerKind, entry: unknown, options: { readonly eval?: unknown } = {}): unknown {
   const url = urlOf(kind, entry);
   const path = url === undefined || options.eval === true ? undefined : pathOf(url.replace(/[?#].*$/s, ""));

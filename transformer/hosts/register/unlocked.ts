@@ -73,7 +73,7 @@ function directoriesFor(path: string): Directories {
     const { outDir, rootDir } = content.compilerOptions ?? {};
     return config === "" ? {} : { config, outDir, rootDir };
   } catch {
-    return {}; // It extends a package that is not installed, as in an image for production.
+    return {}; // It extends a package that is not installed, as in a production image.
   }
 }
 

@@ -8,11 +8,11 @@ export type WorkerArguments = readonly [entry: unknown, options?: object | undef
 
 type WorkerClass = new (...args: WorkerArguments) => object;
 
-/** Whether a worker is one of the web or of `node:worker_threads`. */
+/** Whether a worker is a web worker or one of `node:worker_threads`. */
 export type WorkerKind = "web" | "node";
 
 /**
- * Changes the arguments of each worker that starts. A worker whose class was imported before is stopped with an error.
+ * Changes the arguments of each worker that starts. Stops a worker with an error if its class was imported before.
  *
  * @param change returns the arguments that make the worker load the hook
  */

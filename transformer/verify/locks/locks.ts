@@ -21,7 +21,7 @@ export interface Lock {
   readonly body: string;
   /** The number of returns that do not wait for their value, which may be a promise. */
   readonly unawaited: number;
-  /** The number of returns that wait for nothing, whatever their value. For example, a compiler may make a call of `{ ...a }`. */
+  /** The number of returns that wait for nothing, whatever their value. For example, a compiler may turn `{ ...a }` into a call. */
   readonly immediate: number;
 }
 
@@ -62,7 +62,7 @@ export function locksIn(ts: Parser, fileName: string, text: string): Locks {
 
 /** The arguments of `open`. */
 interface OpenArguments {
-  /** The entries of the site's object. A whole key is there without its values. */
+  /** The entries of the site's object. A whole key is included without its values. */
   readonly options: ReadonlyMap<string, unknown>;
   /** The expressions of the values in the key. */
   readonly key: readonly TS.Expression[];
@@ -152,7 +152,7 @@ function returnsOf(ts: Parser, owner: TS.SignatureDeclaration, body: TS.Block, i
   return countIn(body);
 }
 
-/** Returns the expressions one of which is the value of this one. */
+/** Returns the expressions that may provide the value of this one. */
 function valuesOf(ts: Parser, expression: TS.Expression): TS.Expression[] {
   const value = withoutParentheses(ts, expression);
   if (ts.isConditionalExpression(value)) {

@@ -14,7 +14,7 @@ import {
 } from "./forms";
 
 /**
- *     ...                                          code of the compiler's own: directives, `var _a;`
+ *     ...                                          the compiler's own code: directives, `var _a;`
  *     const lock = lockweave.open(...);            opening, or with a condition `when(...) ? open(...) : unlocked()`
  *     while (!(await lockweave.acquire(lock)))     loop
  *       await lockweave.retryCheck(lock);

@@ -204,7 +204,8 @@ export class Routes {
   }
 
   /**
-   * With auto-pipelining, some versions of ioredis take the first argument of a command for its key. In an explicit pipeline, they do not.
+   * With auto-pipelining, some versions of ioredis mistake the first argument of a command for its key. In an explicit pipeline, they do
+   * not.
    */
   async #sendByClient(command: Command): Promise<unknown> {
     const pipeline = this.#client.options.enableAutoPipelining === true && this.#client.pipeline?.();

@@ -32,7 +32,7 @@ interface Subscription {
  * for each inbox. So other nodes do not see the wake-up, and a master knows how many subscribers received it.
  *
  * An inbox whose connection ended is not reopened by itself. Each waiter asks for its address at least once a second, and that reopens it.
- * If the server has no sharded pub/sub, or the user has no right to it, one plain inbox serves all locks.
+ * If the server has no sharded pub/sub, or the user lacks permission for it, one plain inbox serves all locks.
  */
 export class ShardInboxes implements WakeUpChannel {
   readonly #client: RedisClient;

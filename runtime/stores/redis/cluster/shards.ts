@@ -24,8 +24,8 @@ export class Shards {
   #hasMovedSince = false;
 
   /**
-   * @param onBreak is called when a connection to a node broke
-   * @param onMoved is called when a slot has another master than before, or may have one soon
+   * @param onBreak called when a connection to a node breaks
+   * @param onMoved called when a slot has a different master, or may have one soon
    */
   constructor(client: RedisClient, onBreak: () => void, onMoved: () => void) {
     this.#client = client;
@@ -111,7 +111,7 @@ export class Shards {
     if (before.length > 0 && now.some((owner, slot) => owner !== before[slot])) this.moved();
   };
 
-  /** Reports that a slot has another master: a server said so, or the client's slots have changed, or the master is gone. */
+  /** Reports that a slot has a different master: a server said so, or the client's slots have changed, or the master is gone. */
   moved(): void {
     this.#hasMovedSince = this.#endPause !== undefined;
     if (this.#hasMovedSince) return;

@@ -28,7 +28,7 @@ if is_alone and redis.call("EXISTS", KEYS[2]) == 0 then
 end
 `,
   NOT_OURS,
-  // These functions come after the first return, so the server does not create them if nobody waits.
+  // These functions come after the first return, so the server does not create them if nobody is waiting.
   SERVER_TIME,
   QUEUE,
   `
@@ -62,7 +62,7 @@ return 1
  *
  * KEYS: the locks, then their queues. ARGV: the requestIds in one string, "1" if PUBLISH counts all subscribers.
  *
- * Reply: 1 if all holds were released and nobody waits. Otherwise for each key the reply of RELEASE, or an error.
+ * Reply: 1 if all holds were released and nobody is waiting. Otherwise for each key the reply of RELEASE, or an error.
  */
 export const RELEASE_MANY = script(
   MANY,

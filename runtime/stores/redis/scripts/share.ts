@@ -22,7 +22,7 @@ local function each(of_each, work)
 end
 `;
 
-/** Whether somebody waits that a caller with this limit must not pass. A reader has the limit 0. */
+/** Whether a waiter exists that a caller with this limit must not pass. A reader has the limit 0. */
 const SOMEBODY_WAITS = `
 local function somebody_waits(queue, limit)
   if limit == 0 and only_readers_wait(queue) then
@@ -33,12 +33,13 @@ end
 `;
 
 /**
- * Acquires each key that is free. Also acquires each key that is shared and has room, if nobody waits. Readers may pass waiting readers.
+ * Acquires each key that is free. Also acquires each key that is shared and has room, if nobody is waiting. Readers may pass waiting
+ * readers.
  *
  * ARGV of each: lock time in ms; the caller's limit of permits, 0 for a reader; how many permits it wants at most.
  *
  * Reply for each, if acquired: { 1, how many permits it got, the limit of another holder or 0 if it is the same, 1 if
- * somebody waits, 0 }. Otherwise { 0, the value of the key }, or an error.
+ * anybody is waiting, 0 }. Otherwise { 0, the value of the key }, or an error.
  */
 export const SHARE_MANY = script(
   MANY,
@@ -165,7 +166,7 @@ end)
  *
  * ARGV of each: lock time in ms; how many permits it keeps, 0 for all; "1" if PUBLISH counts all subscribers.
  *
- * Reply for each, if renewed: 1, or 2 if somebody waits. Otherwise { the value of the key }, or an error.
+ * Reply for each, if renewed: 1, or 2 if anybody is waiting. Otherwise { the value of the key }, or an error.
  */
 export const RENEW_SHARES = script(
   MANY,

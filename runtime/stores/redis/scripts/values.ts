@@ -26,7 +26,7 @@ local function rewrite(lock, value, ms)
 end
 `;
 
-/** Returns the reply of a script for many keys for one key that failed. */
+/** Returns the reply for one key that failed, in a script for many keys. */
 export const ERROR_OF = `
 local function error_of(failure)
   return type(failure) == "table" and failure or redis.error_reply(failure)
