@@ -82,7 +82,7 @@ export async function withLock<T>(
   }
   if (isGenerator(body)) {
     throw new LockOptionError(
-      `withLock() cannot run a generator, because its code would run after the release, got ${formatValue(body)}. Fix: pass an async function`,
+      `Expected \`body\` of withLock() not to be a generator, got ${formatValue(body)}. A generator's code would run after the release. Fix: pass an async function`,
     );
   }
   const { callSite, signal, when } = readCall(options);

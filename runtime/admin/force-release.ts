@@ -65,7 +65,7 @@ function isForeign({ storeValue, leftMs = 0 }: InspectedHolder): boolean {
 
 function notOurs(key: string, store: string, value: string): LockOptionError {
   return new LockOptionError(
-    `${keyInStore({ key, store })} holds ${formatValue(value)}, which Lockweave did not write or which never expires, so Lockweave cannot revoke it. Fix: forceRelease(key, { now: true }) deletes it, but its writer may still be running`,
+    `${keyInStore({ key, store })} holds ${formatValue(value)}. Lockweave did not write this value, or it never expires, so Lockweave cannot revoke it. Fix: if its writer no longer runs, delete it with forceRelease(key, { now: true })`,
   );
 }
 

@@ -51,6 +51,6 @@ function oneOf(name: string, value: unknown, values: readonly string[]): string 
 function storeName(name: string, value: unknown, pattern: RegExp): string {
   if (typeof value === "string" && pattern.test(value)) return value;
   throw new LockOptionError(
-    `Expected \`${name}\` to be the name of a store: letters, digits, "-", and "_", got ${formatValue(value)}`,
+    `Expected \`${name}\` to be the name of a store (letters, digits, "-", and "_"), got ${formatValue(value)}`,
   );
 }

@@ -37,7 +37,7 @@ export const REFUSED_PAIRS: readonly RefusedPair[] = [
   {
     one: { name: "holdAtMost" },
     other: { name: "watchdog", value: "false" },
-    because: "without a watchdog, a lock lasts for its lock time at most",
+    because: "without a watchdog, a lock lasts at most its lock time",
   },
   {
     one: { name: "lockAtLeast" },

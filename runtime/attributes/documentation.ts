@@ -36,7 +36,7 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
       'For example, the parameter `orderNo`, the path `order.user.id` or `this.tenant`, the list `tenant,order.id`, or the quoted expression `"order.lines[0].sku"`. Destructured parameters work, too.',
   },
   keyType: {
-    meaning: "How Lockweave reads the value: as itself, an object, or JSON",
+    meaning: "How Lockweave reads the value: as is, as an object, or as JSON",
     details:
       "`VALUE` uses the value itself. `CLASS` uses a field of an object. `JSON` uses a field of JSON text, or of the result of `JSON.stringify(value)`.",
   },
@@ -50,7 +50,7 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   key: {
     meaning: 'The whole key as a template, instead of `businessFlag`: `"mutex:${orderNo}"`',
     details:
-      "Use it to share a lock with other programs. `${...}` contains a parameter, a path, or another expression. Separate two of them by text that no value contains.",
+      "Use it to share a lock with other programs. `${...}` contains a parameter, a path, or another expression. Put text between two values that neither of them contains.",
   },
   when: {
     meaning: "Acquires the lock only if this boolean is true: a path or quoted expression",

@@ -59,7 +59,7 @@ export function noteConfigured(): void {
 export function adviceOnCopies(): string {
   const configured = otherCopies().filter(({ isConfigured }) => isConfigured);
   if (configured.length === 0) return "";
-  return `This process has loaded several versions of lockweave. Configured is ${configured.map(describe).join(", ")}, but not ${describe(own)}, which the failing function imports. ${FIX}`;
+  return `This process has loaded several versions of lockweave. configure() was called in ${configured.map(describe).join(", ")}, but not in ${describe(own)}, which the failing function imports. ${FIX}`;
 }
 
 const FIX =

@@ -13,12 +13,12 @@ export const UNSUPPORTED: Readonly<
   edge: {
     where: "in an edge runtime",
     why: "It needs Node.js and TCP connections",
-    fix: 'run this route or middleware on Node.js, in Next.js by `export const runtime = "nodejs"`, or call a route that does',
+    fix: 'run this route or middleware on Node.js (in Next.js: `export const runtime = "nodejs"`), or call a route that runs there',
   },
   workers: {
     where: "in Cloudflare Workers",
-    why: "A connection there ends with its request, and the clock stands still while code runs, so a lock could be lost unnoticed",
-    fix: "move the locked function into a service on Node.js, and call that",
+    why: "A connection there ends with its request, and the clock does not advance while code runs, so a lock could be lost unnoticed",
+    fix: "move the locked function into a service on Node.js, and call the service",
   },
 };
 

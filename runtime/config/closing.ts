@@ -43,6 +43,6 @@ async function closeStores(lockers: readonly Locker[], inUse: () => readonly Loc
 
 const SHUT_DOWN: Loss = {
   outcome: "revoked",
-  because: "shutdown() revoked it, because the body ran longer than the patience",
+  because: "shutdown() revoked it, because the body ran longer than `patience` allows",
   isEarly: false,
 };

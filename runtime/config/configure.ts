@@ -176,12 +176,12 @@ const NOT_WOVEN = [
   "This build was not woven: functions with @redisLock would run unlocked.",
   `Fix: run \`${RUNNER} lockweave init\`. It sets up your compiler or bundler, and shows each change before it writes. By hand:`,
   '- tspc (from ts-patch): { "transform": "lockweave/transformer", "transformProgram": true } among the `plugins` in tsconfig.json. Plain tsc ignores plugins.',
-  "- NestJS by tsc or webpack: that plugin, and a TypeScript that `ts-patch install` has patched.",
-  "- NestJS by swc: start the output with `node --import lockweave/register`, and let .swcrc keep comments.",
+  "- NestJS with tsc or webpack: that plugin, and a TypeScript that `ts-patch install` has patched.",
+  "- NestJS with swc: start the output with `node --import lockweave/register`, and set `preserveAllComments` to true in .swcrc.",
   `- TypeScript 7: \`${RUNNER} lockweave build\`.`,
   "- Bundlers and Next.js: Lockweave's plugin. Jest: lockweave/jest.",
   "- Node's type stripping, tsx, Bun, and Deno: lockweave/register, loaded before your code.",
-  "If that is done, check:",
+  "If you have done that, check these points:",
   "- `plugins` in a tsconfig.json replace those of the file that it extends. `npm install` undoes `ts-patch install`.",
   '- ts-node needs "compiler": "ts-patch/compiler".',
   "- Call configure() directly by its imported name. Do not pass it as a value.",
@@ -310,7 +310,7 @@ const ADDRESS_OPTIONS: ReadonlySet<string> = new Set([
   "tls",
 ]);
 const ADDRESS_HINT =
-  ' The address of the server goes in `redis`: { redis: "redis://user:password@host:6379/0" }, or { redis: new Redis({ host, port }) } of ioredis.';
+  ' The address of the server goes in `redis`: { redis: "redis://user:password@host:6379/0" }, or { redis: new Redis({ host, port }) } with ioredis.';
 
 /** @throws {LockOptionError} if the settings need replicas, and the store does not support them */
 function checkReplicas(settings: Settings, { confirmsReplicas = false }: Store): Settings {
@@ -331,7 +331,7 @@ export function locker(): Locker {
   const advice = adviceOnCopies();
   if (advice !== "") throw new LockMisconfiguredError(`No lock store is configured here. ${advice}`);
   throw new LockMisconfiguredError(
-    'No lock store is configured. Fix: call configure({ redis: "redis://localhost:6379" }) of "lockweave" once at startup. In a unit test, call testLocks() of "lockweave/testing"',
+    'No lock store is configured. Fix: call configure({ redis: "redis://localhost:6379" }) from "lockweave" once at startup. In a unit test, call testLocks() from "lockweave/testing"',
   );
 }
 

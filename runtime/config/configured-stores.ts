@@ -73,7 +73,7 @@ function assertName(name: string): void {
   }
   if (STORE_NAME.test(name)) return;
   throw new LockOptionError(
-    `Expected the names of \`stores\` to be letters, digits, "-", and "_", got ${formatValue(name)}`,
+    `Expected the names in \`stores\` to consist of letters, digits, "-", and "_", got ${formatValue(name)}`,
   );
 }
 

@@ -79,5 +79,5 @@ function endFirstProcess(signal: NodeJS.Signals): void {
 
 function otherListenersWarning(signals: readonly NodeJS.Signals[]): string {
   const names = signals.join(" and ");
-  return `configure({ shutdownOn }): another listener for ${names} exists. If it ends the process while bodies run, their keys stay held until their lock time ends. Fix: leave ${names} out of shutdownOn, and let that listener wait: process.on("${signals[0]}", async () => { await shutdown(); process.exit(); }), or with NestJS's shutdown hooks: async beforeApplicationShutdown() { await shutdown(); }`;
+  return `configure({ shutdownOn }): another listener for ${names} exists. If it ends the process while bodies run, their keys stay held until their lock time ends. Fix: leave ${names} out of shutdownOn, and make that listener wait: process.on("${signals[0]}", async () => { await shutdown(); process.exit(); }), or with NestJS's shutdown hooks: async beforeApplicationShutdown() { await shutdown(); }`;
 }

@@ -41,7 +41,7 @@ export function noStore(
   const configured = stores.map((name) => `\`${name}\``).join(", ");
   const fix = missing.map(([store]) => `${property(store)}: "redis://..."`).join(", ");
   return new LockMisconfiguredError(
-    `There is ${each}: configure() is given ${configured}. Add it: configure({ ..., stores: { ${fix} } }).`,
+    `There is ${each}: configure() has only ${configured}. Fix: call configure({ ..., stores: { ${fix} } }).`,
   );
 }
 
@@ -49,7 +49,7 @@ function requiredBy(sites: readonly string[]): string {
   if (sites.length === 0) return "";
   const named = sites.slice(0, MAX_SITES).join(", ");
   const more = sites.length > MAX_SITES ? ` and ${sites.length - MAX_SITES} more` : "";
-  return `, which ${named}${more} ${sites.length === 1 ? "asks" : "ask"} for`;
+  return `, which ${named}${more} ${sites.length === 1 ? "uses" : "use"}`;
 }
 
 function property(name: string): string {

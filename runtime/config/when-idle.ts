@@ -38,5 +38,5 @@ export function onceIdle(locker: Locker, callback: () => void): () => void {
 
 function waitsFor(keys: readonly string[]): string {
   const more = keys.length > MAX_KEYS ? ` and ${keys.length - MAX_KEYS} more` : "";
-  return `configure(): the earlier configuration stays in force until no lock is held or waited for. Now these are: ${keys.slice(0, MAX_KEYS).join(", ")}${more}. Fix: if their functions do not end, restart the process.`;
+  return `configure(): the earlier configuration stays in force until no lock is held or waited for. These keys are still in use: ${keys.slice(0, MAX_KEYS).join(", ")}${more}. Fix: if their functions do not end, restart the process.`;
 }

@@ -130,7 +130,7 @@ function withSharing(settings: Settings): Settings {
   const { mode, permits: most, fencing } = settings;
   if (fencing && (mode === "read" || most > 1)) {
     throw new LockOptionError(
-      `Expected \`fencing\` with an exclusive lock, got it with ${sharingOf(settings)}. Fencing tokens order holders, but here several hold the lock at once`,
+      `\`fencing\` needs an exclusive lock, but this lock has ${sharingOf(settings)}. Fencing tokens order holders, but here several hold the lock at once. Fix: remove one of them`,
     );
   }
   return mode === "read" ? { ...settings, permits: UNLIMITED } : settings;
@@ -151,7 +151,7 @@ function assertCompatible(settings: Settings, each = false): void {
   }
   if (lockAtLeastMs > lockTimeMs) {
     throw new LockOptionError(
-      `Expected \`lockAtLeast\` to be at most \`lockTime\`, because the lock of a dead process expires after that time, got ${lockAtLeastMs} ms and ${lockTimeMs} ms`,
+      `Expected \`lockAtLeast\` to be at most \`lockTime\`, got ${lockAtLeastMs} ms for a lock time of ${lockTimeMs} ms. The lock of a dead process expires after its lock time`,
     );
   }
   const given: Readonly<Record<string, unknown>> = { ...settings, each };

@@ -295,7 +295,7 @@ export class Wait implements Waiter, Sleeper {
   }
 
   onClosed(): void {
-    const message = `${nameOf(this.#lock)}: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or set a longer patience`;
+    const message = `${nameOf(this.#lock)}: shutdown() was called, so this process grants no more locks. Fix: stop incoming work before you call shutdown(), or set a longer patience`;
     this.refuse(new LockClosedError(message));
   }
 

@@ -43,7 +43,7 @@ export class LockManager extends QueueContext {
     onWarning: (message: string) => void,
   ) {
     super(clock, store, commandTimeoutMs, newRequestId, (error) =>
-      onWarning(`could not process a reply of the store: ${errorMessage(error)}`),
+      onWarning(`could not process a reply from the store: ${errorMessage(error)}`),
     );
     const unsubscribe =
       store.listen === undefined

@@ -213,7 +213,7 @@ function whyNotWoven(code: string): string {
   if (/\{\s*\[native code\]\s*\}$/.test(code))
     return "its code cannot be read. Fix: give assertWoven() the function itself, not a bound function or a proxy.";
   if (hasLock(code))
-    return "it has no lock, but a function inside it has one. Fix: put the @redisLock tag on it, or give assertWoven() the function inside.";
+    return "it has no lock, but a function inside it has one. Fix: put the @redisLock tag on it, or give assertWoven() the inner function.";
   return `it runs without its lock. If it has no @redisLock tag, add one. If a decorator wraps it, give assertWoven() the function itself. ${TEST_FIXES}`;
 }
 

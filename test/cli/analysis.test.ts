@@ -28,7 +28,7 @@ const CYCLE =
   "`pay` calls `reserve` (orders.ts:3), so `stock` is acquired inside `payOrder`; " +
   "`recall` calls `cancel` (stock.ts:5), so `payOrder` is acquired inside `stock`. Acquire them in the same order everywhere.";
 const SIMILAR =
-  "LW1506: Only this tag has the flag `Stock`, and `reserve` has `stock`. Is one of them misspelled? Locks with different flags do not exclude each other.";
+  "LW1506: Only this tag has the flag `Stock`, but `reserve` has `stock`. Is one of them misspelled? Locks with different flags do not exclude each other.";
 
 test.serial("check reports a cycle of locks as an error and a similar flag as a warning", async (t) => {
   const project = await makeProject(FILES);

@@ -80,7 +80,7 @@ async function unconfigured(files: Files): Promise<Project> {
 }
 
 const SOURCES_READ = (count: number): string =>
-  `There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, except for node_modules, dist, build, out, and coverage.\n`;
+  `There is no tsconfig.json. Lockweave read ${count === 1 ? "the only source file" : `all ${count} source files`} in this directory and below, except for node_modules, dist, build, out, and coverage.\n`;
 
 inMatrixSerially(
   "check without a tsconfig.json checks tags and their types, and prints how many sources it read",
@@ -525,7 +525,10 @@ inMatrixSerially(
         said,
         new RegExp(`\`${Object.keys(settings)[0]}\`, so TypeScript writes no code\\. Fix: .*\`--output\``),
       );
-      t.true(said.includes("If nothing is written, `lockweave check --watch` checks the tags alone."), said);
+      t.true(
+        said.includes("If no tool writes output, `lockweave check --watch` checks only the tags."),
+        said,
+      );
       await project.write({ "src/order.ts": ORDER.replace("order.id,tenant", "order.no,tenant") });
       const wrong = await check(project);
       t.is(wrong.code, 1);

@@ -182,7 +182,7 @@ inMatrix(
 );
 
 inMatrix(
-  "init says where to import the first lock if the host builds from the application's entry",
+  "init says to build the first lock as a separate entry if it cannot run the lock itself",
   async (t) => {
     const project = await makeProject({
       "package.json": JSON.stringify({
@@ -197,7 +197,7 @@ inMatrix(
     t.is(code, 0);
     t.true(
       text.includes(
-        "\n\nYour first lock is in first-lock.ts. Rspack builds it with your application: import it in the entry file of the application. At startup it prints `A1 is paid under LOCK_firstLock_A1`.\n\nNext\n",
+        "\n\nYour first lock is in first-lock.ts. It calls `configure()` and `shutdown()` itself, so do not import it in your application. Build it with Rspack as a separate entry. When you run the output, it prints `A1 is paid under LOCK_firstLock_A1`.\n\nNext\n",
       ),
       text,
     );
@@ -264,11 +264,11 @@ test.serial("init names the command that runs the first lock with Bun, and check
 
 inMatrix("the check command that init prints depends on what writes the output", async (t) => {
   const proofs: readonly (readonly [script: string, noEmit: boolean, proof: string])[] = [
-    ["tsc", false, "`npx lockweave check` proves them."],
+    ["tsc", false, "`npx lockweave check` verifies them after a build."],
     ["vite build", true, "`npx lockweave check --output` with the build's output verifies them."],
     ["tsx src/main.ts", true, "`npx lockweave check --watch` reports wrong tags."],
     ["vitest", true, "`npx lockweave check --watch` reports wrong tags."],
-    ["tsx src/main.ts && tsc", false, "`npx lockweave check` proves them."],
+    ["tsx src/main.ts && tsc", false, "`npx lockweave check` verifies them after a build."],
   ];
   for (const [script, noEmit, proof] of proofs) {
     const project = await makeProject({
@@ -427,7 +427,7 @@ Other tools
   prettier-plugin-jsdoc deletes the value of a tag's first attribute. Fix: turn it off for the files with tags.
   Add \`overrides: [{ files: "src/**", options: { plugins: [] } }]\` to Prettier's configuration, or see ${page}.
   ESLint reports names used only in tags as unused, and \`--fix\` may remove their imports.
-  Fix: add \`lockweave.configs.recommended\` of "lockweave/eslint" to eslint.config.mjs.
+  Fix: add \`lockweave.configs.recommended\` from "lockweave/eslint" to eslint.config.mjs.
   Biome reports names used only in tags as unused. Fix: see ${page}.
   The Swagger plugin publishes a tag above a route handler as its summary. Fix: write the tag in a second comment. See ${page}.
 `),

@@ -160,7 +160,7 @@ test("init says what a server needs if Vite builds for browsers", async (t) => {
     const { draft, found, lock } = planFor(model);
     const about = found.find(([{ name }]) => name === "Vite")?.[0].next(model, draft, lock.file).about ?? "";
     const said = about.includes(
-      ", but for browsers, where no Redis client runs. For a server, add `build: { ssr",
+      ", but for browsers, where Redis clients cannot run. For a server, add `build: { ssr",
     );
     t.is(said, isForBrowsers, `${build} ${config}: ${about}`);
   }
@@ -393,7 +393,7 @@ test("init replaces tsc with `lockweave build` if it knows the options, and repo
   });
   const [left, ...rest] = draft.byHand;
   t.deepEqual(rest, []);
-  t.is(left?.why, "In the scripts `old`, `hidden`, `lockweave build` has to replace");
+  t.is(left?.why, "In the scripts `old`, `hidden`, run `lockweave build` instead of");
 });
 
 test("init sets up Vitest if package.json depends on it and no script runs it", async (t) => {

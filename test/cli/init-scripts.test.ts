@@ -164,7 +164,11 @@ for (const [script, tool, line] of [
     t.is(scripts["it"], script);
     t.deepEqual(
       byHand.find(({ lines }) => lines[0] === line),
-      { file: "package.json", why: "Not understood: `it`. There, run", lines: [line] },
+      {
+        file: "package.json",
+        why: "Lockweave does not understand the script `it`. In it, run",
+        lines: [line],
+      },
     );
   });
 }
@@ -177,15 +181,15 @@ test("init names all scripts that it leaves to the user in one sentence", async 
   });
   t.deepEqual(
     byHand.map(({ why }) => why),
-    ["Not understood: `a`, `b`. There, run"],
+    ["Lockweave does not understand the scripts `a`, `b`. In them, run"],
   );
   const tsc = await scripted({ build: "tsc", a: 'concurrently "tsc"', b: "npm-run-all 'tsc'" });
   t.deepEqual(
     tsc.byHand.map(({ why, lines }) => ({ why, lines })),
-    [{ why: "In the scripts `a`, `b`, `tspc` has to replace", lines: ["tsc"] }],
+    [{ why: "In the scripts `a`, `b`, run `tspc` instead of", lines: ["tsc"] }],
   );
   const one = await scripted({ build: "tsc", a: 'concurrently "tsc"' });
-  t.is(one.byHand[0]?.why, "In the script `a`, `tspc` has to replace");
+  t.is(one.byHand[0]?.why, "In the script `a`, run `tspc` instead of");
 });
 
 // ---- ts-node that checks types --------------------------------------------------------------------------

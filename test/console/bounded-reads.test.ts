@@ -85,7 +85,7 @@ inMatrixSerially(
     t.true(leftOut >= LOCKS - 10_000 && leftOut < LOCKS, String(leftOut));
     t.true(commands < 45_000, String(commands));
     const text = (await programs.lockweave(["top"])).stdout;
-    t.regex(text, /About 19\d{4} more locks are not shown\. Choose some with `--match`\.\n/);
+    t.regex(text, /About 19\d{4} more locks are not shown\. Use `--match` to select locks\.\n/);
   },
 );
 

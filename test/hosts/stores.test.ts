@@ -48,20 +48,20 @@ test("a store that tags name but configure() does not fails the application at s
   t.is(forgotten.stdout, "function\n");
   t.regex(
     forgotten.stderr,
-    /LockMisconfiguredError: There is no store `payments`, which Orders\.pay asks for: configure\(\) is given `default`\. Add it: configure\(\{ \.\.\., stores: \{ payments: "redis:\/\/\.\.\." \} \}\)\./,
+    /LockMisconfiguredError: There is no store `payments`, which Orders\.pay uses: configure\(\) has only `default`\. Fix: call configure\(\{ \.\.\., stores: \{ payments: "redis:\/\/\.\.\." \} \}\)\./,
   );
 
   const configured = await project.run("out/configured.js");
   t.is(
     configured.stdout,
-    '1 1\nThere is no store `ledger`, which late asks for: configure() is given `default`, `payments`. Add it: configure({ ..., stores: { ledger: "redis://..." } }).\n',
+    '1 1\nThere is no store `ledger`, which late uses: configure() has only `default`, `payments`. Fix: call configure({ ..., stores: { ledger: "redis://..." } }).\n',
   );
 
   const check = await lockweave(project, "check");
   t.is(check.code, 0, check.stdout);
   t.regex(
     check.stderr,
-    /^src\/late\.ts:3:5: warning: LW1113: There is no store `ledger`\. The sources give `configure\(\)` `default`, `payments`, so/,
+    /^src\/late\.ts:3:5: warning: LW1113: There is no store `ledger`\. The sources configure only `default`, `payments`, so/,
   );
   t.is((check.stderr.match(/LW1113/g) ?? []).length, 1);
 

@@ -229,8 +229,8 @@ test("a writer that gives up no longer holds back the readers behind it", async 
 test("invalid modes, permits, and combinations of options are rejected", (t) => {
   const process = new Fleet().process();
   const refusals: [options: object, message: RegExp][] = [
-    [{ mode: "read", fencing: true }, /exclusive lock, got it with mode=read/],
-    [{ permits: 2, fencing: true }, /exclusive lock, got it with permits=2/],
+    [{ mode: "read", fencing: true }, /exclusive lock, but this lock has mode=read/],
+    [{ permits: 2, fencing: true }, /exclusive lock, but this lock has permits=2/],
     [{ mode: "read", permits: 2 }, /either `mode`.* or `permits`/],
     [{ mode: "reads" }, /"read" or "write", got 'reads'/],
     [{ permits: 0 }, /whole number from 1 to 1000, got 0/],

@@ -96,7 +96,7 @@ void (async () => {
     t.is(stderr, "");
     t.regex(
       stdout,
-      /^LOCK_MISCONFIGURED .*several versions of lockweave\. Configured is \S+ \(.*\), but not 99\.1\.2 \(.*\), which the failing function imports\. Fix: /,
+      /^LOCK_MISCONFIGURED .*several versions of lockweave\. configure\(\) was called in \S+ \(.*\), but not in 99\.1\.2 \(.*\), which the failing function imports\. Fix: /,
     );
     t.regex(stdout, /^This process has loaded several versions of lockweave: /m);
   });

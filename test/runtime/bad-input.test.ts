@@ -168,7 +168,7 @@ for (const [what, configuration, ...words] of [
   [
     "redis a set of connection options",
     { redis: { host: "h", password: "p" } },
-    `${CLIENT_OR_URL} [ 'host', 'password' ]. Fix: create a client with these options, new Redis({ host, port }) of ioredis,`,
+    `${CLIENT_OR_URL} [ 'host', 'password' ]. Fix: create an ioredis client with these options, new Redis({ host, port }),`,
   ],
   ["redis an empty text", { redis: "" }, `${CLIENT_OR_URL} ""`],
   ["redis a host and a port", { redis: "localhost:6379" }, CLIENT_OR_URL, '"localhost:6379"'],

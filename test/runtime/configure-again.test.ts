@@ -413,7 +413,7 @@ test.serial("logs after 10 s which locks delay the new configuration", async (t)
   t.deepEqual(first.fleet.warnings, []);
   await first.fleet.clock.advance(1);
   t.deepEqual(first.fleet.warnings, [
-    "configure(): the earlier configuration stays in force until no lock is held or waited for. Now these are: a, b, c, d, e and 2 more. Fix: if their functions do not end, restart the process.",
+    "configure(): the earlier configuration stays in force until no lock is held or waited for. These keys are still in use: a, b, c, d, e and 2 more. Fix: if their functions do not end, restart the process.",
   ]);
   end.resolve();
   await Promise.all(bodies);
@@ -454,7 +454,7 @@ test.serial("a module can need a store of the pending configuration", async (t) 
   t.deepEqual(
     first.fleet.warnings,
     [
-      'configure(): There is no store `ledger`, which Ledger.post asks for: configure() is given `default`. Add it: configure({ ..., stores: { ledger: "redis://..." } }).',
+      'configure(): There is no store `ledger`, which Ledger.post uses: configure() has only `default`. Fix: call configure({ ..., stores: { ledger: "redis://..." } }).',
     ],
     "a warning and no error, because the module may have changed as well",
   );

@@ -46,7 +46,7 @@ test.serial("locks before configure() throw an error that names the line to add"
     instanceOf: LockMisconfiguredError,
     code: "LOCK_MISCONFIGURED",
     message:
-      'No lock store is configured. Fix: call configure({ redis: "redis://localhost:6379" }) of "lockweave" once at startup. In a unit test, call testLocks() of "lockweave/testing"',
+      'No lock store is configured. Fix: call configure({ redis: "redis://localhost:6379" }) from "lockweave" once at startup. In a unit test, call testLocks() from "lockweave/testing"',
   };
   t.throws(() => open({ site: "f", businessFlag: "f" }), expected);
   await t.throwsAsync(
@@ -94,7 +94,7 @@ for (const [what, configuration, message] of [
   [
     "connection options",
     { redis: { host: "h", password: "hunter2" } },
-    /got \[ 'host', 'password' \]\. Fix: create a client/,
+    /got \[ 'host', 'password' \]\. Fix: create an ioredis client/,
   ],
   [
     "an empty object as the store",
@@ -189,7 +189,7 @@ test.serial("shutdown() rejects waiters and later calls if no lock is held", asy
           instanceOf: LockClosedError,
           code: "LOCK_CLOSED",
           message:
-            "k: shutdown() no longer grants locks. Fix: stop incoming work before you call shutdown(), or set a longer patience",
+            "k: shutdown() was called, so this process grants no more locks. Fix: stop incoming work before you call shutdown(), or set a longer patience",
         },
       ),
     ),
@@ -382,7 +382,7 @@ test.serial(
       }),
       {
         instanceOf: LockLostError,
-        message: /\(shutdown\(\) revoked it, because the body ran longer than the patience\)/,
+        message: /\(shutdown\(\) revoked it, because the body ran longer than `patience` allows\)/,
       },
     );
     await fleet.clock.settle();

@@ -221,7 +221,7 @@ test.serial(
 // ---- unknown stores -------------------------------------------------------------------------------------
 
 const NOT_THERE =
-  'There is no store `ledger`, which Ledger.book asks for: configure() is given `default`, `payments`. Add it: configure({ ..., stores: { ledger: "redis://..." } }).';
+  'There is no store `ledger`, which Ledger.book uses: configure() has only `default`, `payments`. Fix: call configure({ ..., stores: { ledger: "redis://..." } }).';
 
 test.serial("a module whose tag names an unknown store throws when it is loaded", (t) => {
   configure({ store: memoryStore(), stores: { payments: memoryStore() } }, "woven");
@@ -238,7 +238,7 @@ test.serial(
   async (t) => {
     needsStore("ledger", "Ledger.book", "Ledger.close");
     const stores = { payments: "redis://127.0.0.1:1" };
-    const asked = NOT_THERE.replace("Ledger.book asks", "Ledger.book, Ledger.close ask");
+    const asked = NOT_THERE.replace("Ledger.book uses", "Ledger.book, Ledger.close use");
     t.throws(() => configure({ store: memoryStore(), stores }, "woven"), {
       instanceOf: LockMisconfiguredError,
       message: asked,
@@ -255,12 +255,12 @@ test.serial("withLock() rejects an unknown store", async (t) => {
     {
       instanceOf: LockMisconfiguredError,
       message:
-        /^There is no store `Payments`: configure\(\) is given `default`, `payments`, `ledger`\. Add it: /,
+        /^There is no store `Payments`: configure\(\) has only `default`, `payments`, `ledger`\. Fix: call configure/,
     },
   );
   await t.throwsAsync(
     withLock("k", { store: "pay ments" }, () => {}),
-    { instanceOf: LockOptionError, message: /^Expected `store` to be the name of a store: / },
+    { instanceOf: LockOptionError, message: /^Expected `store` to be the name of a store \(/ },
   );
 });
 
@@ -277,7 +277,7 @@ for (const [what, configuration, message] of [
   [
     "a name with a blank",
     { stores: { ...NEEDED, "a b": memoryStore() } },
-    /^Expected the names of `stores` to be .* 'a b'$/,
+    /^Expected the names in `stores` to consist of .* 'a b'$/,
   ],
   [
     "connection options as a store",
@@ -308,7 +308,7 @@ test.serial("configure() rejects defaults that name an unknown store", (t) => {
   const stores = { payments: memoryStore(), ledger: memoryStore() };
   t.throws(() => configure({ store: memoryStore(), stores, defaults: { store: "audit" } }, "woven"), {
     instanceOf: LockMisconfiguredError,
-    message: /^There is no store `audit`, which configure\(\{ defaults \}\) asks for: /,
+    message: /^There is no store `audit`, which configure\(\{ defaults \}\) uses: /,
   });
 });
 

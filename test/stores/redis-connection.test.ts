@@ -304,7 +304,7 @@ test("the error for a malformed URL contains no password, and says how to encode
   ]) {
     const error = t.throws(() => redisStoreAt(url), {
       instanceOf: LockOptionError,
-      message: /got "rediss?:\/\/\*\*\*"\. Fix: write .* in a password as encodeURIComponent\(\) does/,
+      message: /got "rediss?:\/\/\*\*\*"\. Fix: encode .* in a password with encodeURIComponent\(\)/,
     });
     t.false(everythingOf(error).includes("hunter2"), url);
   }

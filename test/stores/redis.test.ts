@@ -290,7 +290,7 @@ test("redisStore() rejects a keyPrefix that could collide with the reserved name
   for (const keyPrefix of ["lockweave:", "shop:lockweave:2:queue:", "lock"]) {
     t.throws(() => redisStore(server.client({ keyPrefix })), {
       instanceOf: LockOptionError,
-      message: /keyPrefix must neither contain lockweave:/,
+      message: /keyPrefix must not contain lockweave:/,
     });
   }
 });

@@ -145,7 +145,7 @@ export function parseCommand(args: readonly string[]): Command {
         {
           redis: "a URL",
           match: "a pattern",
-          prefix: "a text",
+          prefix: "text",
           port: "a number",
           typescript: "a package or a path",
         }[name as string] ?? "a path";

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { checkBuilds, type CheckedBuilds } from "../verify/builds";
 import { checkBundled, countTags, settingAgainstOutput, type Unproved } from "../verify/check";
 import { fixesFor } from "../verify/fixes";
@@ -9,6 +10,7 @@ import { analysisRows, type AnalysisRows, type FindingRow } from "./analysis";
 import { alternativesOf, namesOf } from "./build-projects";
 import { lockweaveCommand } from "./package-manager";
 import { cyan, print, printError, printJson, safe } from "../terminal/printer";
+import { nestOutputOf } from "./init/nest-builders";
 import { namesFile, openProjects } from "./project";
 import { aboutSources, problemLine, warningLine } from "./rows";
 import {
@@ -89,6 +91,7 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
       unproved,
       isBundled,
       lockweaveCommand(cwd, "init"),
+      nestOutputOf(dirname(projects[0]?.config ?? cwd)),
     ),
     ...(builds === undefined ? [] : aboutOtherProjects(builds, others, cwd)),
   ];
@@ -151,7 +154,7 @@ function withoutOutput(project: Project, { builders, unbuilt }: OtherBuilds, cwd
       : unbuilt.length > 0
         ? ` ${namesOf(unbuilt, cwd)} writes code, but its output does not exist yet.`
         : "";
-  return `${project.config} has \`${setting}\`, so TypeScript writes no code.${others} Fix: name the tsconfig that builds with \`-p\`, or the output of a bundler with \`--output\`. If nothing is written, \`lockweave check --watch\` checks the tags alone.`;
+  return `${project.config} has \`${setting}\`, so TypeScript writes no code.${others} Fix: use \`-p\` to name the tsconfig that builds, or \`--output\` to name the output of a bundler. If no tool writes output, \`lockweave check --watch\` checks only the tags.`;
 }
 
 type OtherBuilds = Pick<CheckedBuilds, "builders" | "unbuilt">;

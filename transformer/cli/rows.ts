@@ -31,6 +31,6 @@ export function aboutSources(projects: readonly Project[]): SafeText[] {
   if (project?.builder !== "another") return [];
   const count = project.sources.length - 1; // The tsconfig.json in the list does not exist.
   return [
-    safe`There is no tsconfig.json. Looked at ${count === 1 ? "the one source" : `all ${count} sources`} in this directory and below, except for node_modules, dist, build, out, and coverage.`,
+    safe`There is no tsconfig.json. Lockweave read ${count === 1 ? "the only source file" : `all ${count} source files`} in this directory and below, except for node_modules, dist, build, out, and coverage.`,
   ];
 }

@@ -57,7 +57,7 @@ export function snapshotText(snapshot: Snapshot): SafeText {
   const missing = unanswered === 0 ? "" : ` ${unanswered} of ${masters} masters did not answer.`;
   const rest = isWhole ? "" : ` Not all of the ${keys} keys have been scanned yet.`;
   const others =
-    leftOut === 0 ? "" : ` About ${leftOut} more locks are not shown. Choose some with \`--match\`.`;
+    leftOut === 0 ? "" : ` About ${leftOut} more locks are not shown. Use \`--match\` to select locks.`;
   return safe`${held} held, ${waiting} waiting, of ${locks.length} locks. ${commands} commands in ${Math.round(tookMs)} ms, up to ${Math.min(scanned, keys)} keys scanned.${missing}${rest}${others}`;
 }
 

@@ -89,7 +89,7 @@ const PROBLEMS = {
   unclearCodeBlock: [
     "LW1014",
     () =>
-      "This tag is in a code block (```) with other tags or with another ```. Perhaps a ``` above it is missing. Fix: close the block above the tag. If the tag is an example, put it in a code block of its own.",
+      "This tag is in a code block (```) with other tags or with another ```. A closing ``` may be missing above it. Fix: close the block above the tag. If the tag is an example, put it in a code block of its own.",
   ],
 
   // The attributes' values.
@@ -139,7 +139,7 @@ const PROBLEMS = {
   unknownStore: [
     "LW1113",
     (found, there) =>
-      `There is no store ${tick(found)}. The sources give \`configure()\` ${there}, so the application will fail at startup.`,
+      `There is no store ${tick(found)}. The sources configure only ${there}, so the application will fail at startup.`,
   ],
   badRelease: [
     "LW1114",
@@ -157,7 +157,7 @@ const PROBLEMS = {
   sharedOtherwise: [
     "LW1124",
     (words, others, site) =>
-      `${tick(words)} here and ${tick(others)} at ${tick(site)} may have the same key. The smaller number would apply. Make them the same, or give one of them another \`businessFlag\`.`,
+      `A lock with ${tick(words)} here and one with ${tick(others)} at ${tick(site)} may have the same key. If they do, the smaller number applies. Use the same number, or give one of them another \`businessFlag\`.`,
   ],
 
   refusedPair: [
@@ -221,7 +221,7 @@ const PROBLEMS = {
   keyIsText: [
     "LW1215",
     (key) =>
-      `${tick(`key=${key}`)} is exactly this text, so every call has the same key. For the value of ${tick(key)}, write ${tick(`key="...:\${${key}}"`)}, or \`businessFlag=... keyName=${key}\`.`,
+      `${tick(`key=${key}`)} is literal text, so every call has the same key. To use the value of ${tick(key)}, write ${tick(`key="...:\${${key}}"`)}, or \`businessFlag=... keyName=${key}\`.`,
   ],
 
   // The place of the tag.
@@ -275,7 +275,7 @@ const PROBLEMS = {
   redeclaredParameter: [
     "LW1310",
     (name) =>
-      `The body becomes a separate function, because the lock is reentrant or the body returns a promise inside \`try\`. Rename \`var ${name}\` in it, because it would hide the parameter.`,
+      `Lockweave moves the body into a separate function, because the lock is reentrant or the body returns a promise inside \`try\`. There, \`var ${name}\` would hide the parameter. Fix: rename the variable.`,
   ],
   duplicateParameter: ["LW1312", (name) => `Duplicate identifier ${tick(name)}. A parameter has this name.`],
   reentrantGenerator: [
@@ -291,11 +291,14 @@ const PROBLEMS = {
   duplicateInGenerator: [
     "LW1313",
     (name) =>
-      `The body of a generator becomes a block, in which ${tick(name)} can be declared only once. Rename one of them.`,
+      `Lockweave puts the body of a generator into a block, where ${tick(name)} can be declared only once. Fix: rename one of the declarations.`,
   ],
 
   // The project.
-  unparsed: ["LW1402", () => "This file has a syntax error, so it is not woven, and refuses to run."],
+  unparsed: [
+    "LW1402",
+    () => "This file has a syntax error, so Lockweave cannot weave it. The file refuses to run.",
+  ],
   unlockedDependency: [
     "LW1403",
     (names, file) =>
@@ -314,7 +317,7 @@ const PROBLEMS = {
   tagLostBefore: [
     "LW1404",
     (name) =>
-      `${tick(name)} would run without its lock. Another plugin loaded this file and removed the comment with the tag. Fix: let that plugin keep comments (no \`removeComments\`), use a plugin that compiles in its \`transform\` hook, or put Lockweave's plugin before it.`,
+      `${tick(name)} would run without its lock. Another plugin loaded this file and removed the comment with the tag. Fix: make that plugin keep comments (no \`removeComments\`), use a plugin that compiles in its \`transform\` hook, or put Lockweave's plugin before it.`,
   ],
   tagNotSeen: [
     "LW1404",
@@ -339,12 +342,12 @@ const PROBLEMS = {
   workerUsesItsPlace: [
     "LW1404",
     () =>
-      "In Deno, workers do not inherit `lockweave/register`, so Lockweave imports them from another module. This worker uses `import.meta.main` or `Deno.mainModule`, which would change. Fix: do not use them in a worker.",
+      "In Deno, workers do not inherit `lockweave/register`, so Lockweave imports them from another module. This worker uses `import.meta.main` or `Deno.mainModule`, whose value would change. Fix: do not use them in a worker.",
   ],
   handshakeAsValue: [
     "LW1405",
     (called) =>
-      `This passes ${tick(called)} as a value. Lockweave cannot weave calls through that value, so they fail with LOCK_NOT_WOVEN. Call ${tick(called)} directly: \`${called}({ ... })\`, \`locks.${called}({ ... })\` of a module \`locks\`, or \`const start = ${called}; start({ ... })\`.`,
+      `This passes ${tick(called)} as a value. Lockweave cannot weave calls through that value, so they fail with LOCK_NOT_WOVEN. Call ${tick(called)} directly: \`${called}({ ... })\`, \`locks.${called}({ ... })\` if you imported the module as \`locks\`, or \`const start = ${called}; start({ ... })\`.`,
   ],
   handshakeSpread: [
     "LW1405",
@@ -354,22 +357,22 @@ const PROBLEMS = {
   exportedAsSource: [
     "LW1406",
     (names, file) =>
-      `This imports ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that a linked package exports. This build does not emit that file, so Node or a later bundler runs it without its lock. Fix: let the package export the output of \`tspc\`, or import only its types, with \`import type\`. If Lockweave's plugin bundles the file, or \`lockweave/register\` loads it, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}, a TypeScript file that a linked package exports. This build does not emit that file, so Node or a later bundler runs it without its lock. Fix: make the package export the output of \`tspc\`, or import only its types, with \`import type\`. If Lockweave's plugin bundles the file, or \`lockweave/register\` loads it, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   externalAsSource: [
     "LW1406",
     (names, file) =>
-      `This imports ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that a linked package exports. The bundle leaves the package out, so Node runs that file without its lock. Fix: let the bundler include the package, let the package export the output of \`tspc\`, or import only its types, with \`import type\`. If \`lockweave/register\` loads the package, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}, a TypeScript file that a linked package exports. The bundle leaves the package out, so Node runs that file without its lock. Fix: configure the bundler to include the package, make the package export the output of \`tspc\`, or import only its types, with \`import type\`. If \`lockweave/register\` loads the package, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   installedAsSource: [
     "LW1406",
     (names, file) =>
-      `This imports ${names} with \`@redisLock\` from ${tick(file)}, the TypeScript that an installed package exports. Files in \`node_modules\` are not woven, so it runs without its lock. Fix: let the package export the output of \`tspc\`, or import only its types, with \`import type\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}, a TypeScript file that an installed package exports. Files in \`node_modules\` are not woven, so it runs without its lock. Fix: make the package export the output of \`tspc\`, or import only its types, with \`import type\`.`,
   ],
   loadedAsSource: [
     "LW1406",
     (names, file) =>
-      `This imports ${names} with \`@redisLock\` from ${tick(file)}. \`paths\` points the compiler to that file, but the output still imports the package, and the package exports its TypeScript, which Node runs without the lock. Fix: let the package export the output of \`tspc\`. If a tool rewrites the paths in the output, or \`lockweave/register\` loads the package, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}. \`paths\` points the compiler to that file, but the output still imports the package, and the package exports its TypeScript, which Node runs without the lock. Fix: make the package export the output of \`tspc\`. If a tool rewrites the paths in the output, or \`lockweave/register\` loads the package, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   loadedFromPackage: [
     "LW1406",
@@ -379,7 +382,7 @@ const PROBLEMS = {
   scriptAside: [
     "LW1406",
     (names, file) =>
-      `This imports ${names} with \`@redisLock\` from ${tick(file)}, JavaScript that this build neither emits nor weaves. Fix: set \`allowJs\`, and remove any \`.d.ts\` beside it. If \`lockweave/register\` loads it, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
+      `This imports ${names} with \`@redisLock\` from ${tick(file)}, a JavaScript file that this build neither emits nor weaves. Fix: set \`allowJs\`, and remove any \`.d.ts\` beside it. If \`lockweave/register\` loads it, allow it here with a reason: \`// lockweave-allow LW1406: ...\`.`,
   ],
   nestedTooDeeply: [
     "LW1408",
@@ -389,7 +392,7 @@ const PROBLEMS = {
   emittedUnlocked: [
     "LW1407",
     (name, caller) =>
-      `${tick(name)} would run without its lock. A patched TypeScript weaves only for compilers that Lockweave knows, and ${caller} is not one of them. Fix: build with \`tspc\` or \`nest build\`, use Lockweave's plugin for your bundler, or give this tool \`ts-patch/compiler\` as its TypeScript.`,
+      `${tick(name)} would run without its lock. A patched TypeScript weaves only for compilers that Lockweave knows, and ${caller} is not one of them. Fix: build with \`tspc\` or \`nest build\`, use Lockweave's plugin for your bundler, or configure this tool to load \`ts-patch/compiler\` as its TypeScript.`,
   ],
 
   unsupportedPlace: [
@@ -411,7 +414,7 @@ const PROBLEMS = {
   mayWaitForItself: [
     "LW1502",
     (name, flag, path, cure) =>
-      `${tick(name)} holds a lock ${tick(flag)} and waits for another one: ${path}. With the same key, it waits for itself. With keys in different orders, callers wait for each other. ${cure}`,
+      `${tick(name)} holds a lock ${tick(flag)} and waits for another one: ${path}. If both locks have the same key, it waits for itself. If callers acquire the keys in different orders, they wait for each other. ${cure}`,
   ],
   outlivesLock: [
     "LW1503",
@@ -421,7 +424,7 @@ const PROBLEMS = {
   outlastsLock: [
     "LW1504",
     (name, ends, other, budget, path) =>
-      `The lock of ${tick(name)} ends after ${ends}, but inside it the wait for the lock of ${tick(other)} may take ${budget}: ${path}. Give ${tick(other)} a shorter \`waitTime\`, or ${tick(name)} more time.`,
+      `The lock of ${tick(name)} ends after ${ends}, but its body may wait ${budget} for the lock of ${tick(other)}: ${path}. Give ${tick(other)} a shorter \`waitTime\`, or ${tick(name)} more time.`,
   ],
   keysNeverMeet: [
     "LW1505",
@@ -431,7 +434,7 @@ const PROBLEMS = {
   similarFlag: [
     "LW1506",
     (flag, other, name) =>
-      `Only this tag has the flag ${tick(flag)}, and ${tick(name)} has ${tick(other)}. Is one of them misspelled? Locks with different flags do not exclude each other.`,
+      `Only this tag has the flag ${tick(flag)}, but ${tick(name)} has ${tick(other)}. Is one of them misspelled? Locks with different flags do not exclude each other.`,
   ],
   untaggedOverride: [
     "LW1507",
@@ -446,7 +449,7 @@ const PROBLEMS = {
   allowedWithoutReason: [
     "LW1508",
     (code) =>
-      `Expected a reason after \`lockweave-allow ${code}\`: \`// lockweave-allow ${code}: the audit trail may be late\`.`,
+      `Expected a reason after \`lockweave-allow ${code}\`, such as \`// lockweave-allow ${code}: the audit trail may be late\`.`,
   ],
   badPluginOption: ["LW1401", (found) => found],
 } satisfies Record<string, [string, Text]>;

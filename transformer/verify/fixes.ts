@@ -2,17 +2,22 @@ import type { Reason, Unproved } from "./check";
 import type { Project } from "./project";
 import { isTestFile } from "./test-files";
 
+/** What writes the output of `nest build`: TypeScript, for its builders tsc and webpack, or another compiler. */
+export type NestOutput = "tsc" | "swc" | "rspack";
+
 /**
  * Returns advice for tags that are not proved, one piece of advice a line.
  *
  * @param isBundled whether `--output` names the output
  * @param init the command line of \`lockweave init\`
+ * @param nest what writes the output if NestJS builds the project
  */
 export function fixesFor(
   projects: readonly Project[],
   unproved: readonly Unproved[],
   isBundled: boolean,
   init: string,
+  nest: NestOutput | undefined,
 ): string[] {
   const reasons = new Set(unproved.map(({ reason }) => reason));
   const has = (...some: Reason[]): boolean => some.some((reason) => reasons.has(reason));
@@ -31,11 +36,14 @@ export function fixesFor(
       );
     }
     if (has("cannotTell"))
-      advice.push("Install TypeScript 5.9 or 6. `check` compares the output with what it compiles.");
+      advice.push(
+        "Install TypeScript 5.9 or 6. `check` compiles the sources with it, and compares the output with the result.",
+      );
     return advice;
   }
   if (
     !isBundled &&
+    (nest === undefined || nest === "tsc") &&
     has("unwoven", "tooFew", "broken") &&
     entries.some((plugin) => plugin?.transformProgram !== true)
   ) {
@@ -52,7 +60,9 @@ export function fixesFor(
       ? `Build with Lockweave's plugin for your bundler, or compile with \`${builder}\` and bundle its output`
       : `Compile with \`${builder}\``;
     advice.push(
-      `${how}. Plain \`tsc\`, TypeScript 7, esbuild, swc, and Node's type stripping ignore plugins silently.`,
+      !isBundled && nest !== undefined
+        ? fixOfNest(nest, init)
+        : `${how}. Plain \`tsc\`, TypeScript 7, esbuild, swc, and Node's type stripping ignore plugins silently.`,
     );
     if (isBundled && unproved.some(({ file }) => isTestFile(file, config))) {
       advice.push("To leave tests out, name a tsconfig without them with `-p`.");
@@ -65,10 +75,15 @@ export function fixesFor(
   }
   if (has("missing", "stale"))
     advice.push(
-      `Build again${isBundled ? "" : ` with \`${builder}\``}. The output was not built from these sources.`,
+      `Build again${isBundled ? "" : ` with \`${nest === undefined ? builder : "nest build"}\``}. The output was not built from these sources.`,
     );
   if (has("unwoven", "missing", "stale") && isIncremental && builder === "tspc") {
-    advice.push("Use `tspc -b --force`. TypeScript does not rebuild what plain `tsc -b` has built.");
+    if (nest === undefined)
+      advice.push("Use `tspc -b --force`. TypeScript does not rebuild what plain `tsc -b` has built.");
+    else if (nest === "tsc")
+      advice.push(
+        "If `nest build` changes nothing, delete the `.tsbuildinfo` files. TypeScript skips files that have not changed.",
+      );
   }
   if (has("broken") && isBundled) {
     advice.push(
@@ -81,6 +96,15 @@ export function fixesFor(
   if (has("uncompiled")) {
     advice.push("Build the project that compiles these files, or name it: `lockweave check -p <tsconfig>`.");
   }
-  if (has("cannotTell")) advice.push("Let TypeScript emit these files, with `target` es2015 or later.");
+  if (has("cannotTell"))
+    advice.push("Configure TypeScript to emit these files, with `target` es2015 or later.");
   return advice;
+}
+
+function fixOfNest(nest: NestOutput, init: string): string {
+  if (nest === "swc")
+    return `The output of swc never contains locks. \`lockweave/register\` weaves it when the application starts, and \`${init}\` sets this up. \`lockweave check --watch\` checks the tags.`;
+  if (nest === "rspack")
+    return `Run \`${init}\`, which adds Lockweave's plugin to the configuration of Rspack. Then build again with \`nest build\`, and name the output with \`--output\`.`;
+  return `Run \`${init}\`, which patches TypeScript for \`nest build\`, and build again. If it is set up, \`npm install\` may have undone the patch: run \`ts-patch install\`.`;
 }

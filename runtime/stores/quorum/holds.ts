@@ -69,7 +69,7 @@ export class Holds {
     }
     if (lockTimeMs <= this.#longestLockTimeMs) return undefined;
     return new LockMisconfiguredError(
-      `a lock has a lockTime of ${lockTimeMs} ms, but longestLockTime is ${this.#longestLockTimeMs} ms. Fix: set a larger longestLockTime in quorumStore(masters, { longestLockTime }), in all processes`,
+      `its lockTime is ${lockTimeMs} ms, but longestLockTime is ${this.#longestLockTimeMs} ms. Fix: set a larger longestLockTime in quorumStore(masters, { longestLockTime }), in all processes`,
     );
   }
 

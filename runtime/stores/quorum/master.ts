@@ -123,7 +123,7 @@ export class Master {
       const countsFrom = (await this.member.startedAt()) + this.#longestLockTimeMs;
       const leftMs = countsFrom - this.#clock.now();
       return leftMs > 0
-        ? new Error(`it started recently, and its votes count in ${Math.ceil(leftMs)} ms`)
+        ? new Error(`it started recently, so its votes do not count for another ${Math.ceil(leftMs)} ms`)
         : undefined;
     } catch (error) {
       if (error instanceof LockMisconfiguredError) this.#onRefused(`has no vote: ${error.message}`);

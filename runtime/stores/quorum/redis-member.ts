@@ -56,7 +56,7 @@ function assertSingleNode(client: RedisClient): void {
   if (!isCluster(client) && (sentinels ?? null) === null) return;
   const kind = isCluster(client) ? "a cluster" : "servers behind Sentinel";
   throw new LockOptionError(
-    `Expected each master to be a client of one Redis node, got one of ${kind}, where a replica without the lock can become the master`,
+    `Expected each master to be a client of one Redis node, got a client of ${kind}. There, a replica without the lock can become the master`,
   );
 }
 

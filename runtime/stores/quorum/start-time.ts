@@ -96,7 +96,7 @@ function whyUnknown(error: unknown): Error {
 
 function unreadable(reason: string, cause?: unknown): LockMisconfiguredError {
   return new LockMisconfiguredError(
-    `its uptime cannot be read (${reason}). So Lockweave cannot tell whether this master lost its locks in a restart. Fix: allow INFO: ACL SETUSER <user> +info`,
+    `its uptime cannot be read (${reason}), so Lockweave cannot tell whether this master lost its locks in a restart. Fix: allow INFO: ACL SETUSER <user> +info`,
     { cause },
   );
 }

@@ -181,7 +181,7 @@ function unreadableSentinel(url: string, what: string): LockOptionError {
   );
 }
 
-const ENCODE = "Fix: write `@`, `/`, `?`, `#`, and `%` in a password as encodeURIComponent() does.";
+const ENCODE = "Fix: encode `@`, `/`, `?`, `#`, and `%` in a password with encodeURIComponent().";
 
 /**
  * Returns what a message may show of a URL that cannot be read. The password may be anywhere in it, so only text that cannot be one is

@@ -79,7 +79,7 @@ export function assertClient(client: RedisClient, what = "redis"): void {
   ) {
     if (!MOCK.test(client.constructor.name)) return;
     throw new LockOptionError(
-      `Expected \`${what}\` to be a client of a Redis, got one of ioredis-mock, which lacks commands that locks need. Fix: in unit tests, call testLocks() of lockweave/testing, or set \`store\` to memoryStore()`,
+      `Expected \`${what}\` to be a client of a Redis server, got a client of ioredis-mock, which lacks commands that locks need. Fix: in unit tests, call testLocks() from lockweave/testing, or set \`store\` to memoryStore()`,
     );
   }
   const isObject = typeof client === "object" && client !== null;
@@ -99,11 +99,11 @@ const MOCK = /^_?RedisMock$/;
 /** The options of ioredis that name a server. */
 const CONNECTION_OPTIONS = ["host", "port", "path", "sentinels"] as const;
 const OF_OPTIONS =
-  'Fix: create a client with these options, new Redis({ host, port }) of ioredis, or write a URL: "redis://host:6379".';
+  'Fix: create an ioredis client with these options, new Redis({ host, port }), or write a URL: "redis://host:6379".';
 
 /** The fix for users of another client: one process may use both clients. */
 const BESIDE =
-  "Lockweave connects to the same server with ioredis. Fix: npm install ioredis, and give configure() the URL of that client.";
+  "Lockweave connects to the same server with ioredis. Fix: npm install ioredis, and pass the URL of that client to configure().";
 
 /** Other clients, recognized by methods that none of the others here has. */
 const OTHER_CLIENTS = [
@@ -112,7 +112,7 @@ const OTHER_CLIENTS = [
   {
     name: "@upstash/redis, which speaks HTTP",
     methods: ["createScript", "multi"],
-    cure: "Lockweave uses the Redis protocol, with ioredis. Fix: npm install ioredis, and give configure() the rediss:// URL from Upstash's console.",
+    cure: "Lockweave uses the Redis protocol, with ioredis. Fix: npm install ioredis, and pass the rediss:// URL from Upstash's console to configure().",
   },
 ] as const;
 

@@ -85,4 +85,4 @@ const DEAD_ROUTE =
   "Redis answers on a new connection, but not on the client's, so that connection is dead. ioredis keeps it until the operating system closes it, after about 15 minutes. Fix: set socketTimeout in the client's options, such as new Redis({ socketTimeout: 10_000 })";
 
 const DEMOTED =
-  'Redis answers READONLY: the client is connected to a replica, which may have been the master before a failover. Fix: let the client reconnect, with reconnectOnError: (error) => error.message.includes("READONLY") in its options';
+  'Redis answers READONLY: the client is connected to a replica, which may have been the master before a failover. Fix: make the client reconnect: set reconnectOnError: (error) => error.message.includes("READONLY") in its options';

@@ -74,6 +74,6 @@ export function assertPrefix(prefix: string): void {
   const mayBecomeOurs = prefix !== "" && RESERVED_NAMESPACE.startsWith(prefix);
   if (!mayBecomeOurs && !prefix.includes(RESERVED_NAMESPACE)) return;
   throw new LockOptionError(
-    `The client's keyPrefix must neither contain ${RESERVED_NAMESPACE} nor be the start of it, got ${formatValue(prefix)}. Fix: use another prefix, such as "app:"`,
+    `The client's keyPrefix must not contain ${RESERVED_NAMESPACE} or be a prefix of it, got ${formatValue(prefix)}. Fix: use another prefix, such as "app:"`,
   );
 }

@@ -154,4 +154,4 @@ export class Server {
 }
 
 const CHANNELS_DENIED =
-  "the Redis user may not use the channels that wake waiters, so waiters learn of a free lock only by polling, which takes longer. Fix: ACL SETUSER <user> &lockweave:2:*";
+  "the Redis user has no permission for the channels that wake waiters, so waiters notice a free lock only by polling, which takes longer. Fix: ACL SETUSER <user> &lockweave:2:*";

@@ -25,7 +25,7 @@ const passing = (what: string, fix: string): State => ({
 
 export const DENIED = permanent(
   "the Redis user lacks permission for a command or a key that locks need",
-  "grant it the permissions that docs/api.md of the package lists",
+  "grant it the permissions listed in the package's docs/api.md",
 );
 
 /** States by the code with which Redis begins its error. */
@@ -40,7 +40,7 @@ export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
   ),
   CROSSSLOT: permanent(
     "the keys of one lock are in different slots of the cluster",
-    "use no `}` outside a hash tag in a lock key with fencing",
+    "remove each `}` outside a hash tag from the keys of locks with fencing",
   ),
   READONLY: passing(
     "Redis is a read-only replica",
@@ -90,15 +90,15 @@ export const CLIENT_STATES = {
   ),
   gaveUp: permanent(
     "the Redis client stopped reconnecting",
-    "let its retryStrategy return a number each time, and make a new client",
+    "change its retryStrategy to always return a number, and create a new client",
   ),
   subscriber: permanent(
     "the Redis client is in subscriber mode, where it cannot send lock commands",
-    "give lockweave a client of its own: client.duplicate()",
+    "give Lockweave its own client: client.duplicate()",
   ),
   monitor: permanent(
     "the Redis client is in monitor mode, where it cannot send lock commands",
-    "give lockweave a client of its own: client.duplicate({ monitor: false })",
+    "give Lockweave its own client: client.duplicate({ monitor: false })",
   ),
   oneOfCluster: permanent(
     "this Redis is one node of a Cluster, and has only some of the keys",

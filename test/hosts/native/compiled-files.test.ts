@@ -52,7 +52,7 @@ inMatrix(
     const output = stdout + stderr;
     t.is(code, 2, output);
     const message =
-      "LW1406: This imports `pay` with `@redisLock` from `pay.ts`, the TypeScript that a linked package";
+      "LW1406: This imports `pay` with `@redisLock` from `pay.ts`, a TypeScript file that a linked package";
     t.true(output.startsWith(`src/main.ts(2,21): error TS901406: ${message}`), output);
     t.is(output.split("error TS").length, 2, output);
     for (const line of [

@@ -99,7 +99,7 @@ test("a lock that may end while its body waits for an inner lock is reported", (
   t.deepEqual(found(inside("lockTime=10s watchdog=false", "")), ["LW1504 @redisLock"]);
   t.deepEqual(found(inside("holdAtMost=5s lockTime=5s", "waitTime=5s retryTimes=1")), ["LW1504 @redisLock"]);
   t.deepEqual(messages(inside("lockTime=10s watchdog=false", "waitTime=20s retryTimes=1")), [
-    "The lock of `outer` ends after 10 s (`lockTime`), but inside it the wait for the lock of `inner` may take 20 s: " +
+    "The lock of `outer` ends after 10 s (`lockTime`), but its body may wait 20 s for the lock of `inner`: " +
       "`outer` calls `inner` (one.ts:2). Give `inner` a shorter `waitTime`, or `outer` more time.",
   ]);
 });

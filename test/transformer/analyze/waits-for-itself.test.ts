@@ -10,7 +10,7 @@ async function again(nr: string): Promise<void> { await pay(nr); }`);
   t.deepEqual(found(files), ["LW1502 again"]);
   t.deepEqual(messages(files), [
     "`pay` waits for its own lock `pay`: `pay` calls `again` (one.ts:2), which calls `pay` (one.ts:3). " +
-      "Write `reentrant=true` at its tag, so that the inner call enters again.",
+      "Write `reentrant=true` at its tag, so that the inner call acquires the lock again.",
   ]);
   t.true(analyzed(files).findings[0]?.isCertain);
 });
@@ -55,7 +55,7 @@ test("a finding about a key that may have another value is not certain", (t) => 
 export async function walk(tree: Tree): Promise<void> { for (const one of tree.children) await walk(one); }`);
   t.deepEqual(found(files), ["LW1502 walk"]);
   t.false(analyzed(files).findings[0]?.isCertain);
-  t.regex(messages(files)[0] ?? "", /With the same key, it waits for itself/);
+  t.regex(messages(files)[0] ?? "", /If both locks have the same key, it waits for itself/);
 });
 
 test("a finding about a lock with a condition or with permits is not certain", (t) => {

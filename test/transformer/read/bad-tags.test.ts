@@ -87,7 +87,7 @@ export async function ship() { work(); }`;
 test("a file that does not parse is not woven, keeps its errors, and refuses to run", (t) => {
   const woven = weave("dir/a.ts", UNPARSED, ESM);
   const start = UNPARSED.indexOf("@redisLock");
-  const message = "This file has a syntax error, so it is not woven, and refuses to run.";
+  const message = "This file has a syntax error, so Lockweave cannot weave it. The file refuses to run.";
   t.deepEqual(woven?.diagnostics, [{ start, end: start + "@redisLock".length, code: "LW1402", message }]);
   t.deepEqual(woven?.sites, []);
   const refusal = `throw new Error("a.ts:3: LW1402: ${message}"); `;
@@ -120,7 +120,7 @@ test("a whole key that is only the name of a parameter is woven with a warning",
   ] as const) {
     const { text, start, end } = unmark(onMethod(`@redisLock key=«${key}»`));
     const woven = weave("a.ts", text, ESM);
-    const message = `\`key=${key}\` is exactly this text, so every call has the same key. For the value of \`${key}\`, write \`key="...:\${${key}}"\`, or \`businessFlag=... keyName=${key}\`.`;
+    const message = `\`key=${key}\` is literal text, so every call has the same key. To use the value of \`${key}\`, write \`key="...:\${${key}}"\`, or \`businessFlag=... keyName=${key}\`.`;
     t.deepEqual(woven?.warnings, isDoubtful ? [{ start, end, code: "LW1215", message }] : []);
     t.deepEqual(woven?.diagnostics, []);
   }

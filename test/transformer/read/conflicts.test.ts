@@ -214,6 +214,6 @@ test("lockAtLeast must be at most lockTime", (t) => {
   t.deepEqual(problemsOf("lockTime=10 lockAtLeast=10s"), []);
   t.throws(() => settle({ lockAtLeast: "31s" }, DEFAULTS), {
     code: "LOCK_BAD_OPTION",
-    message: /`lockAtLeast` to be at most `lockTime`.*got 31000 ms and 30000 ms/,
+    message: /`lockAtLeast` to be at most `lockTime`.*got 31000 ms for a lock time of 30000 ms/,
   });
 });

@@ -30,7 +30,7 @@ test("a tag that may share its key with a different number than another tag in t
     t.deepEqual(problemsFor(sharing), [
       [
         sharing,
-        `\`${sharing}\` here and \`permits=5\` at \`Api.call\` may have the same key. The smaller number would apply. Make them the same, or give one of them another \`businessFlag\`.`,
+        `A lock with \`${sharing}\` here and one with \`permits=5\` at \`Api.call\` may have the same key. If they do, the smaller number applies. Use the same number, or give one of them another \`businessFlag\`.`,
       ],
     ]);
   }
@@ -41,7 +41,7 @@ test("each key of a tag with each=true may be the key of a tag with one part", (
   t.is(first, undefined);
   const [[at, message] = ["", ""], another] = problemsFor("permits=6 each=true");
   t.is(at, "permits=6");
-  t.regex(message, /and `permits=5` at `Api\.call` may have the same key/);
+  t.regex(message, /and one with `permits=5` at `Api\.call` may have the same key/);
   t.is(another, undefined);
   const ofTwo = SITES.replace("keyName=tenant SHARING", "keyName=tenant,tenant permits=6 each=true");
   const { diagnostics = [] } = weave("api.ts", ofTwo, { ts, module: "esm" }) ?? {};

@@ -39,7 +39,7 @@ function cureOf(from: TaggedLock, to: TaggedLock, isSame: boolean): string {
   if (from.isReader !== to.isReader)
     return "A reader cannot acquire its lock for writing, and a writer cannot acquire it for reading. Lock for writing once, around both.";
   const where = from.fn === to.fn ? "at its tag" : "at both tags";
-  const enter = `Write \`reentrant=true\` ${where}, so that the inner call enters again`;
+  const enter = `Write \`reentrant=true\` ${where}, so that the inner call acquires the lock again`;
   return isSame ? `${enter}.` : `${enter}. To lock several keys, lock them at once with \`each=true\`.`;
 }
 

@@ -58,7 +58,7 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   );
   print(
     safe`Wrote ${locks}. At run time they need \`lockweave\`, but no transformer. Next:`,
-    safe`remove the entry of \`lockweave/transformer\` from \`plugins\` in tsconfig.json, compile with \`tsc\`, and format ${files}.`,
+    safe`remove the \`lockweave/transformer\` entry from \`plugins\` in tsconfig.json, compile with \`tsc\`, and format ${files}.`,
   );
   return 0;
 }

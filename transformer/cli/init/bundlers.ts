@@ -59,7 +59,7 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
     warningFor: (project, config) =>
       /\b(?:ssr|external)\b/.test(config) || project.runs("vite\\s[^&|;]*--ssr")
         ? undefined
-        : "for browsers, where no Redis client runs. For a server, add `build: { ssr: true }` to its configuration",
+        : "for browsers, where Redis clients cannot run. For a server, add `build: { ssr: true }` to its configuration",
   },
   {
     name: "Vitest",

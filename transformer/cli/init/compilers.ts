@@ -115,7 +115,7 @@ function reportScripts(draft: Draft, left: readonly string[], tool: string, befo
   if (left.length === 0) return;
   draft.byHand.push({
     file: "package.json",
-    why: `In the ${left.length === 1 ? "script" : "scripts"} ${left.map((name) => `\`${name}\``).join(", ")}, \`${tool}\` has to replace`,
+    why: `In the ${left.length === 1 ? "script" : "scripts"} ${left.map((name) => `\`${name}\``).join(", ")}, run \`${tool}\` instead of`,
     lines: [before],
   });
 }

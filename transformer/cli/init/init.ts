@@ -202,7 +202,7 @@ function apply(project: Project, plan: Plan): boolean {
   const now = missing.length === 0 ? plan : planFor(new Project(project.dir));
   if (hostNames(now) !== hostNames(plan)) {
     print(
-      safe`The packages are installed. Now ${hostNames(now)} was found instead of ${hostNames(plan)}, so no file was changed. Run \`${project.running("lockweave init")}\` again.`,
+      safe`The packages are installed. Now \`init\` finds ${hostNames(now)} instead of ${hostNames(plan)}, so it changed no file. Run \`${project.running("lockweave init")}\` again.`,
     );
     return false;
   }
@@ -243,7 +243,7 @@ function showFirstLock(project: Project, { draft, found, lock, host, isComplete 
     }
     const name = found[0]?.[0].name ?? "your compiler";
     print(
-      safe`Your first lock is in ${lock.file}. ${name} builds it with your application: import it in the entry file of the application. At startup it prints \`A1 is paid under LOCK_firstLock_A1\`.`,
+      safe`Your first lock is in ${lock.file}. It calls \`configure()\` and \`shutdown()\` itself, so do not import it in your application. Build it with ${name} as a separate entry. When you run the output, it prints \`A1 is paid under LOCK_firstLock_A1\`.`,
     );
     return true;
   }
@@ -316,6 +316,6 @@ function proofOf(project: Project, found: Plan["found"], steps: readonly NextSte
   if (isThere(BUNDLERS)) return `\`${check} --output\` with the build's output verifies them.`;
   const isEmitted = isThere(COMPILERS) && project.setting("noEmit", project.mainConfig) !== true;
   return isEmitted || !project.isCompiled
-    ? `\`${check}\` proves them.`
+    ? `\`${check}\` verifies them after a build.`
     : `\`${check} --watch\` reports wrong tags.`;
 }

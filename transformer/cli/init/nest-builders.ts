@@ -1,4 +1,8 @@
-import type { Project } from "./project";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { UsageError } from "../../terminal/usage-error";
+import type { NestOutput } from "../../verify/fixes";
+import { Project } from "./project";
 import type { Startup } from "./startup";
 
 /** The entry file of NestJS's starter. `init` does not change it. */
@@ -61,6 +65,24 @@ export function nestBuilds(project: Project): NestBuilds | undefined {
       return found ?? "`@nestjs/core` in package.json";
     },
   };
+}
+
+/** Returns what writes the output if NestJS builds the nearest package of the directory. */
+export function nestOutputOf(directory: string): NestOutput | undefined {
+  let dir = directory;
+  while (!existsSync(join(dir, "package.json"))) {
+    if (dir === dirname(dir)) return undefined;
+    dir = dirname(dir);
+  }
+  try {
+    const { builders } = nestBuilds(new Project(dir)) ?? {};
+    if (builders === undefined) return undefined;
+    if (builders.has("tsc") || builders.has("webpack")) return "tsc";
+    return builders.has("swc") ? "swc" : "rspack";
+  } catch (error) {
+    if (error instanceof UsageError) return undefined; // The package.json is not valid.
+    throw error;
+  }
 }
 
 const COMMAND = /(?<![\w./@:-])nest\s+(?:build|start)\b/;

@@ -6,7 +6,7 @@ import type { Host } from "./host";
 import { builderOptions, nestBuilds, NEST_STARTUP, type NestBuilds } from "./nest-builders";
 import { addPlugin } from "./plugin-lists";
 import type { Project } from "./project";
-import { BY_HAND, changeScripts, commandFor, hides } from "./scripts";
+import { BY_HAND, changeScripts, commandFor, hides, notUnderstood } from "./scripts";
 
 // NestJS with the builders that take no TypeScript plugins.
 
@@ -99,7 +99,7 @@ function startWithHookInScripts(draft: Draft, project: Project, builds: NestBuil
   if (left.length === 0) return;
   draft.byHand.push({
     file: "package.json",
-    why: `Not understood: ${left.map((name) => `\`${name}\``).join(", ")}. There, start the application with`,
+    why: notUnderstood(left, "start the application with"),
     lines: [`${NODE_WITH_HOOK} ...`],
   });
 }
@@ -114,7 +114,7 @@ function reportOtherStart(draft: Draft, file: string, project: Project, builds: 
   if (start === undefined) return;
   draft.byHand.push({
     file,
-    why: "This starts the application, which needs Lockweave's hook. Start it with",
+    why: "This file starts the application without Lockweave's hook. Start the application with",
     lines: [`${NODE_WITH_HOOK} ${start}`],
   });
 }

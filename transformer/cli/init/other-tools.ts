@@ -15,7 +15,7 @@ export function notesOnTools(project: Project): string[] {
   if (config !== undefined && project.read(config)?.includes("lockweave/eslint") !== true) {
     notes.push(
       "ESLint reports names used only in tags as unused, and `--fix` may remove their imports.",
-      `Fix: add \`lockweave.configs.recommended\` of "lockweave/eslint" to ${config}.`,
+      `Fix: add \`lockweave.configs.recommended\` from "lockweave/eslint" to ${config}.`,
     );
   }
   for (const [name, linter] of [

@@ -5,7 +5,7 @@ import type { Host, NextStep } from "./host";
 import { NEST_SWC } from "./nest";
 import type { Project } from "./project";
 import { DENO } from "./runtimes";
-import { BY_HAND, changeScripts, commandFor, hides } from "./scripts";
+import { BY_HAND, changeScripts, commandFor, hides, notUnderstood } from "./scripts";
 import { isPatchable } from "./typescripts";
 
 const REGISTER = "--import lockweave/register";
@@ -275,8 +275,7 @@ function withRegister(start: readonly string[], rest: readonly string[]): string
 
 function reportScripts(draft: Draft, left: readonly string[], line: string): void {
   if (left.length === 0) return;
-  const names = left.map((name) => `\`${name}\``).join(", ");
-  draft.byHand.push({ file: "package.json", why: `Not understood: ${names}. There, run`, lines: [line] });
+  draft.byHand.push({ file: "package.json", why: notUnderstood(left, "run"), lines: [line] });
 }
 
 export const RUNNERS: readonly Host[] = [NEST_SWC, DENO, TSX, TS_NODE, NODE, AVA, MOCHA];

@@ -45,6 +45,18 @@ export function changeScripts(draft: Draft, project: Project, change: Change): s
   return left;
 }
 
+/**
+ * Returns why a user must change scripts by hand.
+ *
+ * @param left the names of the scripts
+ * @param fix what to do in them, as in "run". The lines to write follow it
+ */
+export function notUnderstood(left: readonly string[], fix: string): string {
+  const names = left.map((name) => `\`${name}\``).join(", ");
+  const isOne = left.length === 1;
+  return `Lockweave does not understand the ${isOne ? "script" : "scripts"} ${names}. In ${isOne ? "it" : "them"}, ${fix}`;
+}
+
 const SEPARATORS = /(\s*(?:&&|\|\||;|\||(?<!\d>)&)\s*)/;
 const COMMAND = /^(\s*(?:(?:cross-env|npx|\w+=\S*)\s+)*)(\S+)(.*?)(\s*)$/s;
 

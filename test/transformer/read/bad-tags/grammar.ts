@@ -60,7 +60,7 @@ export const GRAMMAR: readonly Row[] = [
     source: onMethod("```ts\n   * «@redisLock» businessFlag=pay\n   * @example\n   * ```"),
     code: "LW1014",
     message:
-      "This tag is in a code block (```) with other tags or with another ```. Perhaps a ``` above it is missing. Fix: close the block above the tag. If the tag is an example, put it in a code block of its own.",
+      "This tag is in a code block (```) with other tags or with another ```. A closing ``` may be missing above it. Fix: close the block above the tag. If the tag is an example, put it in a code block of its own.",
   },
   {
     title: "another tag on the same line",

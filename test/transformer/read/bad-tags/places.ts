@@ -393,7 +393,7 @@ export const PLACES: readonly Row[] = [
     fileName: "a.js",
     code: "LW1313",
     message:
-      "The body of a generator becomes a block, in which `a` can be declared only once. Rename one of them.",
+      "Lockweave puts the body of a generator into a block, where `a` can be declared only once. Fix: rename one of the declarations.",
   })),
   ...[
     ["class with nothing else", `export class A { ${TAG} }`],
@@ -482,7 +482,7 @@ export const PLACES: readonly Row[] = [
     source: `/** @redisLock businessFlag=pay «reentrant=true» */\nexport async function pay(count?: number) { for (;;) { var { count = 1 } = work(); } }`,
     code: "LW1310",
     message:
-      "The body becomes a separate function, because the lock is reentrant or the body returns a promise inside `try`. Rename `var count` in it, because it would hide the parameter.",
+      "Lockweave moves the body into a separate function, because the lock is reentrant or the body returns a promise inside `try`. There, `var count` would hide the parameter. Fix: rename the variable.",
   },
 ];
 

@@ -69,7 +69,7 @@ export const VALUES: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay «holdAtMost=5m» watchdog=false"),
     code: "LW1130",
     message:
-      "`holdAtMost` and `watchdog=false` cannot be combined: without a watchdog, a lock lasts for its lock time at most. Remove one of them.",
+      "`holdAtMost` and `watchdog=false` cannot be combined: without a watchdog, a lock lasts at most its lock time. Remove one of them.",
   },
   {
     title: "a lockAtLeast that is longer than the lockTime before it",

@@ -21,7 +21,7 @@ function rowOf({ key, cells }: HeatRow, most: number, at: number): HTMLTableRowE
       viewBox: `0 0 ${cells.length * CELL} ${CELL}`,
       preserveAspectRatio: "none",
       role: "img",
-      "aria-label": `At most ${countText(top, "waiter")} in a minute of the last hour`,
+      "aria-label": `Up to ${countText(top, "waiter")} in any minute of the last hour`,
     },
     ...cells.map((waiting, index) => cellOf(waiting, index, cells.length, most, at)),
   );
@@ -40,6 +40,6 @@ function cellOf(waiting: number, index: number, count: number, most: number, at:
   return drawing(
     "rect",
     { x: index * CELL, y: 0, width: CELL - 1, height: CELL, class: `warmth-${warmth}` },
-    drawing("title", {}, `${clockText(minute)}: ${countText(waiting, "waiter")} at most`),
+    drawing("title", {}, `${clockText(minute)}: up to ${countText(waiting, "waiter")}`),
   );
 }

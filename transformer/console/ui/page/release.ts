@@ -38,11 +38,11 @@ export function offerRelease(shownKey: () => string | undefined): void {
     holders: readonly string[],
   ): void => {
     const typed = element("input", {
-      "aria-label": "The lock's name",
+      "aria-label": "The lock's key",
       autocomplete: "off",
       spellcheck: "false",
     });
-    const yes = element("button", { type: "submit", class: "danger" }, now ? "Free it at once" : "Revoke it");
+    const yes = element("button", { type: "submit", class: "danger" }, now ? "Free it now" : "Revoke it");
     yes.disabled = now;
     typed.addEventListener("input", () => (yes.disabled = typed.value !== onOneLine(key)));
     const form = element(
@@ -57,7 +57,7 @@ export function offerRelease(shownKey: () => string | undefined): void {
           ]),
       element("p", { class: "question" }, question),
       ...(now ? [element("label", {}, "Type its key to confirm: ", typed)] : []),
-      element("menu", {}, element("button", { type: "button", value: "no" }, "Leave it"), yes),
+      element("menu", {}, element("button", { type: "button", value: "no" }, "Cancel"), yes),
     );
     form.querySelector("button[value=no]")?.addEventListener("click", () => dialog.close());
     form.addEventListener("submit", () => {

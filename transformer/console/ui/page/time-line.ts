@@ -37,8 +37,10 @@ export function showTimeLine(
 
 function drawnOf(segments: readonly Segment[], until: number, x: (at: number) => number): SVGSVGElement {
   const bars = segments.map(({ what, who, site, from, to }) => {
-    const lasts = to === undefined ? `for ${timeText(until - from)}, and does` : `for ${timeText(to - from)}`;
-    const title = `${whoText(who)}${site === undefined ? "" : ` · ${onOneLine(site)}`} ${what} it since ${clockText(from)}, ${lasts}`;
+    const done = what === "holds" ? "held the lock" : "waited";
+    const lasts = `for ${timeText((to ?? until) - from)}`;
+    const said = to === undefined ? `has ${done} ${lasts}, since` : `${done} ${lasts}, from`;
+    const title = `${whoText(who)}${site === undefined ? "" : ` · ${onOneLine(site)}`} ${said} ${clockText(from)}`;
     const width = Math.max(2, x(to ?? until) - x(from));
     return drawing(
       "rect",
