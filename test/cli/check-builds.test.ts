@@ -368,7 +368,7 @@ outsideMatrixSerially(
     const silent = await check(project, "-p", "tsconfig.json");
     t.is(silent.code, 2);
     t.true(
-      silent.said.includes("`tsconfig.build.json` has written code. Fix: name the tsconfig"),
+      silent.said.includes("`tsconfig.build.json` has written code. Fix: use `-p` to name the tsconfig"),
       silent.said,
     );
   },

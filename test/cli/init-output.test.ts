@@ -41,7 +41,7 @@ Next
 ${commands}
 Write \`/** @redisLock businessFlag=payOrder keyName=orderNo */\` above one of your async methods, call
 \`configure({ redis: "redis://localhost:6379" })\` once at startup, and delete ${lock}.
-\`npx lockweave list\` shows every lock; \`npx lockweave check\` proves them.
+\`npx lockweave list\` shows every lock; \`npx lockweave check\` verifies them after a build.
 Both need TypeScript: \`npm install --save-dev typescript@6\`.
 `;
 const RUNS = "runs it with its locks, which are woven at load time; no file is written";

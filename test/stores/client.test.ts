@@ -32,14 +32,14 @@ test("the error for an invalid client shows its type and property names, but no 
 /** These methods imitate the clients of other packages. `test/matrix/clients.ts` checks the real ones. */
 test("the error names the package of a client that is not supported, and what to do", (t) => {
   const ioredis =
-    /Lockweave connects to the same server with ioredis\. Fix: npm install ioredis, and give configure\(\) the URL/;
+    /Lockweave connects to the same server with ioredis\. Fix: npm install ioredis, and pass the URL of that client to configure\(\)/;
   for (const [methods, name, fix] of [
     [["sendCommand", "multi", "duplicate", "on", "off"], "node-redis (the package `redis`)", ioredis],
     [["customCommand", "exec", "close"], "Valkey GLIDE", ioredis],
     [
       ["createScript", "multi", "pipeline"],
       "@upstash/redis, which speaks HTTP",
-      /give configure\(\) the rediss:\/\/ URL from Upstash/,
+      /pass the rediss:\/\/ URL from Upstash/,
     ],
   ] as const) {
     const client = Object.fromEntries(methods.map((method) => [method, () => {}]));
