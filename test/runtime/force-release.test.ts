@@ -178,7 +178,8 @@ test.serial("forceRelease() deletes a value of another program only with `now`",
   const client = server.client();
   const expected = {
     code: "LOCK_BAD_OPTION",
-    message: /^theirs holds '.*Fix: if its writer no longer runs, delete it with forceRelease\(key, \{ now: true \}\)/,
+    message:
+      /^theirs holds '.*Fix: if its writer no longer runs, delete it with forceRelease\(key, \{ now: true \}\)/,
   };
   const requestIdForm = "0123456789abcdef".repeat(2);
   for (const [value, isKept] of [
