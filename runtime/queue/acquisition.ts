@@ -147,7 +147,9 @@ export class Acquisition implements AcquireListener<Waiter> {
     if (isConfirming && !first.isPatient) return;
     if (isConfirming || !mayHaveNews) return first.onTried();
     const now = this.#context.clock.now();
-    if (now < this.#pausesUntil && first.isPatient) return first.onTried();
+    // A waiter without a second try asks during the pause, or it would leave a free key.
+    const hasMoreTries = first.isPatient && now < first.budgetEndsAt;
+    if (hasMoreTries && now < this.#pausesUntil) return first.onTried();
     const isEnqueued = this.#ticket?.isEnqueued === true;
     const isEnqueue = isEnqueued || this.#unresolved.length > 0 || this.#isProbablyHeld(first, now);
     this.#send(first, isEnqueue && this.#hasQueue, now);

@@ -122,6 +122,22 @@ test("a crowd in one process does not keep the callers of another process out", 
   t.is(clock.pendingTimers, 0);
 });
 
+test("a waiter whose wait ends while its process lets others try still gets a free key", async (t) => {
+  const { clock, store, one } = twoProcesses();
+  const body = (): Promise<void> => new Promise((resolve) => void clock.after(190, resolve));
+  const holder = one.call(KEY, PATIENT, body);
+  await clock.advance(1);
+  let isInside = false;
+  const waiter = one.call(KEY, { retryTimes: 1, waitTime: "200ms" }, () => {
+    isInside = true;
+  });
+  await Promise.all([holder, t.notThrowsAsync(waiter), clock.advance(SECOND)]);
+  t.true(isInside);
+  t.is(store.size, 0);
+  t.true(one.isIdle);
+  t.is(clock.pendingTimers, 0);
+});
+
 test("callers of several processes share the permits of a store without a queue", async (t) => {
   const clock = new VirtualClock();
   const store = { ...flat(memoryStore({ clock })), queue: undefined };

@@ -68,7 +68,7 @@ export class Confirmer {
   readonly #clock: Clock;
   #connection: Connection | undefined;
   readonly #arriving = new TickBatch<PendingHold>((holds) => {
-    this.#pending.push(...holds);
+    for (const hold of holds) this.#pending.push(hold); // They may be too many for the arguments of one call.
     if (!this.#isBusy) void this.#sendAll();
   });
   readonly #pending: PendingHold[] = [];
