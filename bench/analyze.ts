@@ -1,5 +1,5 @@
 /**
- * Measures the cost of `lockweave check` beside the type checker on the application of `bench:compile`, and the cost that `"analyze": true`
+ * Measures the cost of `lockweave check` compared with the type checker on the application of `bench:compile`, and the cost that `"analyze": true`
  * adds to a build. The runs alternate: `tsc --noEmit`, `lockweave check`, `tspc --noEmit` with the weave, and the same with the analysis.
  * Prints medians of the ratios within a turn, for CPU time and elapsed time.
  *

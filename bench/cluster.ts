@@ -59,12 +59,12 @@ interface Hold {
 
 /** The steps that are measured for a contestant, each for all locks. */
 interface Contestant {
-  take?(): Promise<void>;
+  acquire?(): Promise<void>;
   renew(): Promise<void>;
   release?(): Promise<void>;
 }
 
-const STEPS = ["take", "renew", "release"] as const;
+const STEPS = ["acquire", "renew", "release"] as const;
 
 async function hold(runtime: typeof Lockweave, servers: RedisCluster): Promise<void> {
   const redis = servers.cluster();
@@ -72,8 +72,8 @@ async function hold(runtime: typeof Lockweave, servers: RedisCluster): Promise<v
   const store = runtime.redisStore(redis);
   const contestants: Record<string, Contestant> = {
     lockweave: withLockweave(runtime, redis, store),
-    "a command for each key": byHand(redis),
-    "its renewals, ready made": await readyMade(redis),
+    "by hand, one command for each key": byHand(redis),
+    "the same renewals, prepared": await preparedRenewals(redis),
   };
   const writes = countWrites();
   const cpuMs = new Map<string, number[]>();
@@ -109,7 +109,7 @@ async function hold(runtime: typeof Lockweave, servers: RedisCluster): Promise<v
     for (const [what, all] of measured) {
       const { low, median, high } = quartiles(all);
       console.log(
-        `${what}: ${median.toFixed(0)} ms (${low.toFixed(0)} to ${high.toFixed(0)}), lockweave has ${(ownMs / median).toFixed(2)} of it; ${seen.get(what)}`,
+        `${what}: ${median.toFixed(0)} ms (${low.toFixed(0)} to ${high.toFixed(0)}), lockweave takes ${(ownMs / median).toFixed(2)} times as much; ${seen.get(what)}`,
       );
     }
   }
@@ -137,7 +137,7 @@ function withLockweave(
   });
   let held: Lockweave.HeldLock[] = [];
   return {
-    async take() {
+    async acquire() {
       held = [];
       await someAtATime(keysOf("held"), async (keys) => {
         held.push(...(await Promise.all(keys.map((key) => obtain(key)))));
@@ -172,7 +172,7 @@ function byHand(redis: Cluster): Contestant {
   };
   const holds = holdsOf("by-hand");
   return {
-    async take() {
+    async acquire() {
       await someAtATime(holds, async (some) => {
         const replies = await Promise.all(
           some.map(({ key, requestId }) => client.set(key, requestId, "PX", LOCK_TIME_MS, "NX")),
@@ -197,7 +197,7 @@ function byHand(redis: Cluster): Contestant {
  * Returns the lower bound: the commands that Lockweave sends for these renewals, prepared in advance, and sent to the masters in ioredis
  * pipelines. Any further cost is Lockweave's own.
  */
-async function readyMade(redis: Cluster): Promise<Contestant> {
+async function preparedRenewals(redis: Cluster): Promise<Contestant> {
   const holds = holdsOf("ready-made");
   const sha1 = String(await redis.nodes("master")[0]?.script("LOAD", RENEW_ALL));
   for (const node of redis.nodes("master")) await node.script("LOAD", RENEW_ALL);
@@ -262,7 +262,8 @@ async function someAtATime<Item>(all: readonly Item[], run: (some: Item[]) => Pr
 
 function expectAll<Reply>(replies: readonly Reply[], isWell: (reply: Reply) => boolean): void {
   const count = replies.filter(isWell).length;
-  if (count !== replies.length) throw new Error(`only ${count} of ${replies.length} were as expected`);
+  if (count !== replies.length)
+    throw new Error(`only ${count} of ${replies.length} replies were as expected`);
 }
 
 /** Counts the writes to each port. */

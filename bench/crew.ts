@@ -2,29 +2,29 @@ import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { now } from "./clock";
-import type { ContestantName } from "./contestants";
 import type { Holding, HoldingRecord } from "./holding";
 import type { Loop } from "./loop";
 import type { Run } from "./referee";
-import type { Answer, Jobs, Opening, Order } from "./worker";
+import type { Answer, Jobs, Opening, Order } from "./serve";
 
 /** The time for the start signal to reach all processes. */
 const START_IN_MS = 30;
-const LONGEST_JOB_MS = 60_000;
+const LONGEST_JOB_MS = 180_000;
 
 let crews = 0;
 
 /** Processes that run one contestant. Each run starts new ones, so that no run affects another. */
 export class Crew implements AsyncDisposable {
-  readonly #contestant: ContestantName;
+  readonly #contestant: string;
   readonly #processes: ChildProcess[];
   /** Each crew has another key, because the last holder of an earlier crew may have been killed before its release. */
   readonly #key = `order-${(crews += 1)}`;
 
-  constructor(contestant: ContestantName, processes: number) {
+  /** @param worker the program of its processes. It gets the name of the contestant */
+  constructor(contestant: string, processes: number, worker = "worker.ts") {
     this.#contestant = contestant;
     this.#processes = Array.from({ length: processes }, () =>
-      fork(join(__dirname, "worker.ts"), [contestant], {
+      fork(join(__dirname, worker), [contestant], {
         execArgv: ["--require", "ts-node/register/transpile-only", "--expose-gc", "--no-flush-bytecode"],
         serialization: "advanced",
       }),

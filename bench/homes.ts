@@ -94,7 +94,7 @@ async function measure({ name, store, client, masters }: Topology): Promise<void
   const [time, rawTime] = [quantile(times, 0.5), quantile(rawTimes, 0.5)];
   const each = (commands / sections).toFixed(2);
   console.log(
-    `${name}: ${each} commands, ${time.toFixed(2)} ms a section, ${(time / rawTime).toFixed(2)} x by hand`,
+    `${name}: ${each} commands, ${time.toFixed(2)} ms a section, ${(time / rawTime).toFixed(2)} times the hand-written lock`,
   );
 }
 

@@ -37,7 +37,7 @@ function main(): void {
   for (const name of packagesIn(project)) {
     console.log(`  ${name}: ${kilobytes(sizeOf(join(project, "node_modules", name)))}`);
   }
-  console.log(`loaded in a process of its own, median of ${turns} (quartiles):`);
+  console.log(`load time in a new process, median of ${turns} (quartiles):`);
   const costs = new Map<string, Cost[]>(Object.keys(WAYS_IN).map((name) => [name, []]));
   for (let turn = 0; turn < turns; turn += 1) {
     for (const [name, code] of Object.entries(WAYS_IN)) costs.get(name)?.push(load(code));

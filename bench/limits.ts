@@ -194,7 +194,9 @@ async function main(args: readonly string[]): Promise<void> {
   if (args[0] === "--play") return playOne(args[1], args[2], Number(args[3]));
   const rounds = Number(args[0] ?? 5);
   const server = await startRedis();
-  console.log(`sections/s and client CPU a section, to those by hand; ${rounds} rounds, medians (quartiles)`);
+  console.log(
+    `sections/s and client CPU per section, relative to the hand-written lock; ${rounds} rounds, medians (quartiles)`,
+  );
   for (const workload of WORKLOADS) {
     const names = Object.keys(workload.players);
     const played = Array.from({ length: rounds }, () =>

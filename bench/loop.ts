@@ -19,6 +19,8 @@ export interface Loop {
   readonly settlingMs?: number;
   /** The loop ends after this time, even if callers still wait. They do not stop, so the process must be killed, too. */
   readonly durationMs?: number;
+  /** Whether the loop also waits for these callers, so that another loop can follow in the same process. */
+  readonly waitsForCallers?: boolean;
   /** The number of sections after which each caller stops. */
   readonly sectionsEach?: number;
 }
@@ -26,7 +28,7 @@ export interface Loop {
 export interface LoopRecord {
   /** Three times for each section: when the caller requested the lock, entered the section, and left it. */
   readonly sections: Float64Array;
-  /** When the callers that were still waiting at the end requested the lock. */
+  /** The times at which the callers that still waited at the end requested the lock. */
   readonly waiting: readonly number[];
   /** How often a caller found another one inside. Each caller leaves a token inside, and checks that it is still there at the end. */
   readonly overlaps: number;
@@ -34,7 +36,10 @@ export interface LoopRecord {
   readonly cpuMs: number;
 }
 
-export async function runLoop(clients: readonly Contestant[], loop: Loop): Promise<LoopRecord> {
+/** The part of a contestant that a loop needs. */
+type Runner = Pick<Contestant, "run" | "runWithoutWaiting">;
+
+export async function runLoop(clients: readonly Runner[], loop: Loop): Promise<LoopRecord> {
   const {
     keys,
     key,
@@ -44,6 +49,7 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
     durationMs = Infinity,
     sectionsEach = Infinity,
     leaves = false,
+    waitsForCallers = false,
   } = loop;
   const sections: number[] = [];
   const waiting = new Map<number, number>();
@@ -51,7 +57,7 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
   let inside: object | undefined;
   let overlaps = 0;
 
-  const call = async (client: Contestant, caller: number): Promise<void> => {
+  const call = async (client: Runner, caller: number): Promise<void> => {
     for (let turn = 0; turn < sectionsEach && now() < endAt; turn += 1) {
       const requestedAt = now();
       waiting.set(caller, requestedAt);
@@ -80,9 +86,11 @@ export async function runLoop(clients: readonly Contestant[], loop: Loop): Promi
   const done = Promise.all(callers);
   await (durationMs === Infinity ? done : Promise.race([done, pause(endAt - now())]));
   const { user, system } = process.cpuUsage(settled);
+  const stillWaiting = [...waiting.values()];
+  if (waitsForCallers) await done;
   return {
     sections: Float64Array.from(sections),
-    waiting: [...waiting.values()],
+    waiting: stillWaiting,
     overlaps,
     cpuMs: (user + system) / 1_000,
   };

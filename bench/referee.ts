@@ -113,7 +113,7 @@ function assertExclusive(run: Run, sections: readonly Section[]): void {
     .filter((overlapMs) => overlapMs > CLOCK_ERROR_MS);
   if (byToken + byClock.length === 0) return;
   throw new Error(
-    `mutual exclusion is broken: of ${sections.length} sections ${byToken} overlapped by token, and ${byClock.length} by clock, for ${Math.max(0, ...byClock)} ms at most`,
+    `mutual exclusion is broken: of ${sections.length} sections, ${byToken} overlapped by token and ${byClock.length} by clock, for at most ${Math.max(0, ...byClock)} ms`,
   );
 }
 

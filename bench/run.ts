@@ -157,7 +157,9 @@ function chosenScenarios(): readonly Scenario[] {
   return names.map((name) => {
     const scenario = SCENARIOS.find((candidate) => candidate.name === name);
     if (scenario !== undefined) return scenario;
-    throw new Error(`There is no scenario \`${name}\`: ${SCENARIOS.map((known) => known.name).join(", ")}`);
+    throw new Error(
+      `There is no scenario \`${name}\`. The scenarios are ${SCENARIOS.map((known) => known.name).join(", ")}`,
+    );
   });
 }
 
@@ -167,7 +169,7 @@ function chosenContestants(): readonly ContestantName[] {
   const names = options.contestants?.split(",") ?? (options.before === undefined ? undefined : ["lockweave"]);
   const unknown = names?.find((name) => !isContestant(name));
   if (unknown !== undefined) {
-    throw new Error(`There is no contestant \`${unknown}\`: ${CONTESTANTS.join(", ")}`);
+    throw new Error(`There is no contestant \`${unknown}\`. The contestants are ${CONTESTANTS.join(", ")}`);
   }
   return CONTESTANTS.filter((name) => {
     if (name === "raw") return true;

@@ -60,19 +60,19 @@ function situations(redis: Redis): readonly Situation[] {
   };
   return [
     {
-      title: "9 of 10 read, one writes",
+      title: "90% read, 10% write",
       most: undefined,
       contestants: {
-        "lockweave, all alone": (section) => withLock("LOCK_alone", PATIENT, section),
+        "an exclusive lock": (section) => withLock("LOCK_alone", PATIENT, section),
         "lockweave, mode=read and mode=write": (section, random) =>
           withLock("LOCK_shared", { ...PATIENT, mode: random.happens(0.9) ? "read" : "write" }, section),
       },
     },
     {
-      title: `${PERMITS} at once`,
+      title: `room for ${PERMITS} callers`,
       most: PERMITS,
       contestants: {
-        "lockweave, one at once": (section) => withLock("LOCK_one", PATIENT, section),
+        "an exclusive lock": (section) => withLock("LOCK_one", PATIENT, section),
         [`lockweave, permits=${PERMITS}`]: (section) =>
           withLock("LOCK_permits", { ...PATIENT, permits: PERMITS }, section),
         async "redis-semaphore, Semaphore"(section) {
@@ -91,12 +91,13 @@ function situations(redis: Redis): readonly Situation[] {
       title: `two of ${ACCOUNTS} keys`,
       most: undefined,
       contestants: {
-        async "lockweave, one inside the other, in order"(section, random) {
+        async "nested locks, in sorted order"(section, random) {
           const [first, second] = twoOf(random, "nested").toSorted();
           await withLock(first ?? "", PATIENT, () => withLock(second ?? "", PATIENT, section));
         },
         "lockweave, each": (section, random) => withLock(twoOf(random, "each"), PATIENT, section),
-        redlock: (section, random) => redlock.using(twoOf(random, "redlock"), LOCK_TIME_MS, section),
+        "redlock, two resources": (section, random) =>
+          redlock.using(twoOf(random, "redlock"), LOCK_TIME_MS, section),
       },
     },
   ];

@@ -1,5 +1,5 @@
 /**
- * Measures shared locks at the sizes that they are designed for, beside a client that is not involved.
+ * Measures shared locks at the sizes that they are designed for, alongside an unrelated client.
  *
  *     npm run bench -- shared [<part of a title>]
  *
@@ -47,7 +47,7 @@ const READ = { ...PATIENT, mode: "read" } as const;
 
 const LOADS: readonly Load[] = [
   {
-    title: "64 callers with keys of their own, for comparison",
+    title: "64 callers with distinct keys, for comparison",
     goal: "none",
     processes: 1,
     callers: 64,
@@ -259,7 +259,10 @@ async function playLoad(server: RedisServer, client: Redis, load: Load): Promise
     `  p99 of an unrelated client on the same cores: ${compared(alone, beside)}; the longest command took ${await longestCommand(client)} ms`,
   );
   if (keepApart(callers, server)) await playApart(client, callers);
-  else console.log("  no core of their own for the callers: this machine has no `taskset`, or one core");
+  else
+    console.log(
+      "  not measured with the callers on their own core: this machine has no `taskset`, or only one core",
+    );
   keepTogether(callers, server);
 }
 
@@ -272,7 +275,7 @@ async function playApart(client: Redis, callers: Callers): Promise<void> {
     rates?.push((await played).reduce((sum, one) => sum + one.sections / (one.tookMs / 1_000), 0));
   }
   console.log(
-    `  with the callers on a core of their own: ${formatted(rates, 0)} sections/s; p99 of an unrelated client: ${compared(alone, beside)} (goal: below 2)`,
+    `  with the callers on their own core: ${formatted(rates, 0)} sections/s; p99 of an unrelated client: ${compared(alone, beside)} (goal: below 2)`,
   );
 }
 
@@ -400,11 +403,11 @@ async function main(): Promise<void> {
   const client = server.client();
   for (const load of LOADS) if (load.title.includes(only)) await playLoad(server, client, load);
   if ("a crowded queue".includes(only)) {
-    console.log(`\na crowded queue: ${ENTRIES} entries that nobody stands behind`);
+    console.log(`\na crowded queue: ${ENTRIES} entries without a waiter`);
     await playQueues(server, client);
   }
   if ("distinct keys".includes(only)) {
-    console.log("\ndistinct keys, each for one caller of one process");
+    console.log("\ndistinct keys, one for each caller of one process");
     await playKeys(server, client);
   }
   await server.stop();

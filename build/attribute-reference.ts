@@ -34,30 +34,25 @@ function reference(): string {
     "## Attributes",
     `<!-- Generated from runtime/attributes/ by: ${COMMAND} -->`,
     table(["attribute", "default", "values", "meaning"], rows),
-    `A time is a number with a unit: ${units}. Without a unit, it is in seconds, or in milliseconds for ${inWords(inMs)}. It is at most ${LONGEST_DURATION_HOURS} hours.`,
+    `A time is a number with a unit: ${units}. Without a unit, it is in seconds, or in milliseconds for ${inWords(inMs)}. \`wait\` needs a unit. It is at most ${LONGEST_DURATION_HOURS} hours. A time or a number may also be [an expression](#values-from-configuration).`,
     "Notes:",
     notes.join("\n"),
-    "These attributes cannot be combined:",
+    "These attributes cannot be combined. The error says why:",
     [...refusedPairs(), ...OTHER_PAIRS].join("\n"),
     "",
   ].join("\n\n");
 }
 
 /** The pairs that have a diagnostic of their own. */
-const OTHER_PAIRS = [
-  "- `fencing=true` with `mode=read` or `permits`: fencing tokens order holders, but here several hold the lock at once.",
-  "- `mode` with `permits`: a lock has one or the other.",
-];
+const OTHER_PAIRS = ["- `fencing=true` with `mode=read` or `permits`", "- `mode` with `permits`"];
 
-/** Returns a line for each reason, with the attributes that it is about. */
+/** Returns a line for each attribute that others exclude. The errors say why. */
 function refusedPairs(): readonly string[] {
-  const lines = groupedBy(REFUSED_PAIRS, ({ other, because }) => `${formatAttribute(other)} ${because}`);
-  return [...lines.values()].flatMap((pairs) => {
-    const [first] = pairs;
-    if (first === undefined) return [];
-    const others = inWords(pairs.map(({ one }) => `\`${formatAttribute(one)}\``));
-    return [`- \`${formatAttribute(first.other)}\` with ${others}: ${first.because}.`];
-  });
+  const lines = groupedBy(REFUSED_PAIRS, ({ other }) => formatAttribute(other));
+  return [...lines].map(
+    ([other, pairs]) =>
+      `- \`${other}\` with ${inWords(pairs.map(({ one }) => `\`${formatAttribute(one)}\``))}`,
+  );
 }
 
 function unitOf(name: AttributeName): string | undefined {
@@ -79,12 +74,14 @@ function valuesOf(name: AttributeName): string {
       return "a type";
     case "template":
       return "a template";
-    case "condition":
+    case "expression":
       return "a path, an expression";
+    case "path":
+      return "a path";
     case "store":
       return "a name";
     case "switch":
-      return "`true` or `false`";
+      return inWords(["`true`", "`false`", ...("or" in row ? [`\`${row.or}\``] : [])]);
     case "choice": {
       const words = row.values.map((word) => `\`${word}\``);
       return inWords("orClass" in row ? [...words, "an error class"] : words);
@@ -92,6 +89,7 @@ function valuesOf(name: AttributeName): string {
     case "count":
       return `${row.from.toLocaleString("en-US")} to ${row.to.toLocaleString("en-US")}`;
     default:
+      if ("orForever" in row) return "a time, `0`, or `forever`";
       return row.from === 0 ? "a time" : `a time of at least ${row.from} ms`;
   }
 }

@@ -1,8 +1,16 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { rolldown, type OutputChunk, type Plugin } from "rolldown";
 import { removeUnreachable } from "./declarations";
-import { entryFiles, wholeModule } from "./entry-files";
+import { entryFiles, OWN_FILES, wholeModule } from "./entry-files";
 import { notices } from "./notices";
 import { MESSAGES, messagesModule, typescriptModule } from "./typescript-parts";
 
@@ -22,11 +30,22 @@ const PAGE = join(REPOSITORY, "transformer/console/ui/page");
 const STORE_CONTRACT = join(DIST, "test/store-contract");
 /** The generated module that has all exports of the runtime. No such file exists on disk. */
 const WHOLE = join(REPOSITORY, "runtime/whole.ts");
-/** The modules that the runtime loads only when an application first uses a quorum. */
-const QUORUM = ["quorum.js", "redis-member.js"].map((file) => join(RUNTIME, "stores/quorum", file));
+/** The modules that the runtime loads only when an application first uses a quorum or PostgreSQL. */
+const LATE = ["quorum/quorum.js", "quorum/redis-member.js", "postgres/open-store.js"].map((file) =>
+  join(RUNTIME, "stores", file),
+);
 
 /** The packages that the built files load from the application's `node_modules`. All others are bundled. */
-const EXTERNAL = ["uuid", "ioredis", "@opentelemetry/api", "typescript", "ts-patch"];
+const EXTERNAL = [
+  "uuid",
+  "ioredis",
+  "redis",
+  "pg",
+  "postgres",
+  "@opentelemetry/api",
+  "typescript",
+  "ts-patch",
+];
 
 interface Manifest {
   readonly version: string;
@@ -40,11 +59,14 @@ const manifest = JSON.parse(readFileSync(join(REPOSITORY, "package.json"), "utf8
 
 async function main(): Promise<void> {
   const compileSide = [...(await bundleEntries()), ...(await bundleParser())];
-  const chunks = [...compileSide, ...(await bundleRuntime()), await bundleModule()];
+  const runtime = [...(await bundleRuntime()), await bundleModule(), ...(await bundleOwnFiles())];
+  const chunks = [...compileSide, ...runtime];
   for (const ending of [".js", ".mjs", ".d.mts"])
     for (const file of [COMPILE_SIDE, RUNTIME, STORE_CONTRACT].flatMap((dir) => filesOf(dir, ending)))
       rmSync(file);
   for (const { fileName, code } of chunks) writeFileSync(join(DIST, fileName), code);
+  // npx makes a file executable only once, so a later build would take that away in this repository.
+  for (const file of Object.values(manifest.bin)) chmodSync(join(REPOSITORY, file), 0o755);
   for (const [name, text] of Object.entries(entryFiles())) writeFileSync(join(RUNTIME, name), text);
   await bundlePage();
   const modules = compileSide.flatMap(({ moduleIds }) => moduleIds);
@@ -76,13 +98,13 @@ async function bundleEntries(): Promise<Written[]> {
 
 /** Bundles the runtime as CommonJS. All entry points share one file, so each module of the runtime exists only once. */
 async function bundleRuntime(): Promise<Written[]> {
-  const others = [join(STORE_CONTRACT, "index.js"), ...QUORUM];
+  const others = [join(STORE_CONTRACT, "index.js"), ...LATE];
   const inputs = [WHOLE, ...others.map((path) => join(REPOSITORY, `${nameOf(path)}.ts`))];
   const bundle = await rolldown({
     input: Object.fromEntries(inputs.map((path) => [path.slice(REPOSITORY.length + 1, -".ts".length), path])),
     platform: "node",
     external: EXTERNAL,
-    plugins: [externalModules(REPOSITORY, QUORUM), generated()],
+    plugins: [externalModules(REPOSITORY, LATE), generated()],
     transform: { target: "es2022" },
     onLog: fail,
   });
@@ -95,7 +117,7 @@ async function bundleRuntime(): Promise<Written[]> {
   });
   return chunksIn(output)
     .filter(({ facadeModuleId }) => facadeModuleId !== WHOLE)
-    .map((chunk) => withPathsTo(QUORUM, chunk));
+    .map((chunk) => withPathsTo(LATE, chunk));
 }
 
 /** Bundles the runtime as one ES module. There, `x.mts` replaces `x.ts`. */
@@ -114,6 +136,33 @@ async function bundleModule(): Promise<OutputChunk> {
   if (chunk === undefined || others.length > 0) throw new Error("The ES module is not in one file.");
   return chunk;
 }
+
+/** Bundles the entries that `lockweave` does not load, as CommonJS and as ES modules. They import `lockweave` from its entry file. */
+async function bundleOwnFiles(): Promise<Written[]> {
+  const names = Object.keys(OWN_FILES);
+  const commonjs = names.map((name) => bundleOwnFile(name, "cjs", "js"));
+  return await Promise.all([...commonjs, ...names.map((name) => bundleOwnFile(name, "esm", "mjs"))]);
+}
+
+async function bundleOwnFile(name: string, format: "cjs" | "esm", ending: string): Promise<Written> {
+  const resolveId = (id: string) => (id === "./index" ? { id: INDEX, external: true } : undefined);
+  const bundle = await rolldown({
+    input: { [`runtime/${name}`]: join(REPOSITORY, `runtime/${name}.ts`) },
+    platform: "node",
+    plugins: [{ name: "index", resolveId }],
+    transform: { target: "es2022" },
+    onLog: fail,
+  });
+  const { output } = await bundle.generate({ format, dir: DIST, entryFileNames: `[name].${ending}` });
+  const [chunk, ...others] = chunksIn(output);
+  if (chunk === undefined || others.length > 0) throw new Error(`runtime/${name}.ts is not in one file.`);
+  const { fileName, moduleIds } = chunk;
+  const code = chunk.code.replaceAll(JSON.stringify(INDEX), JSON.stringify(`./index.${ending}`));
+  return { fileName, moduleIds, code };
+}
+
+/** Stands for the entry file of the runtime, because the bundler would write a wrong path. */
+const INDEX = "the-runtime";
 
 function asModule(): Plugin {
   return {

@@ -1,4 +1,6 @@
+import * as cron from "../runtime/cron";
 import * as index from "../runtime/index";
+import * as nest from "../runtime/nest";
 import * as testing from "../runtime/testing";
 import { refusalIn, UNSUPPORTED, type Unsupported } from "../runtime/base/unsupported";
 import * as wovenEntry from "../runtime/woven/entry";
@@ -14,7 +16,15 @@ const ENTRIES: Readonly<Record<string, readonly string[]>> = {
   testing: Object.keys(testing),
 };
 
-const ENTRY_NAMES = [...Object.keys(ENTRIES), "opentelemetry"];
+/**
+ * The entries with a file of their own, which `lockweave` does not load. They import only public names of the runtime.
+ */
+export const OWN_FILES: Readonly<Record<string, readonly string[]>> = {
+  cron: Object.keys(cron),
+  nest: Object.keys(nest),
+};
+
+const ENTRY_NAMES = [...Object.keys(ENTRIES), ...Object.keys(OWN_FILES), "opentelemetry"];
 
 /** Returns the text of the module in `runtime/` that has all exports. */
 export function wholeModule(): string {
@@ -37,6 +47,7 @@ export function entryFiles(): Record<string, string> {
     "opentelemetry.d.mts": declarations("opentelemetry"),
     "woven/entry.d.mts": declarations("entry"),
   };
+  for (const name of Object.keys(OWN_FILES)) files[`${name}.d.mts`] = declarations(name);
   for (const [name, names] of Object.entries(ENTRIES)) {
     files[`${name}.js`] = commonjs(names) + (name === "index" ? TS_PATCH : "");
     files[`${name}.mjs`] = `${WHOLE_OF_MODULE}export const {${list(names)}} = whole;\n`;
@@ -50,7 +61,8 @@ export function entryFiles(): Record<string, string> {
  * the imported names before the error can be thrown.
  */
 function refusals(): Record<string, string> {
-  const names = [...new Set([...Object.values(ENTRIES).flat(), "observeLocks"])];
+  const all = [...Object.values(ENTRIES), ...Object.values(OWN_FILES), ["observeLocks"]];
+  const names = [...new Set(all.flat())];
   const files: Record<string, string> = {};
   for (const place of Object.keys(UNSUPPORTED) as Unsupported[]) {
     const error = `throw new Error(${JSON.stringify(refusalIn(place))});\n`;

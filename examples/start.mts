@@ -1,5 +1,6 @@
-// `npm start`: one method as it is written and as it is woven, and then the order controller at work.
+// `npm start`: shows a method as written and as woven, and then runs the order controller.
 import { readFile } from "node:fs/promises";
+import { placeOfLocks } from "./order-controller/place.mjs";
 
 const METHOD = "testRetry";
 
@@ -26,6 +27,7 @@ const sideBySide = beside(written, woven);
 const isWide = Math.max(...sideBySide.map((line) => line.length)) <= (process.stdout.columns ?? Infinity);
 console.log((isWide ? sideBySide : [...written, "", ...woven]).join("\n"));
 
-const redis = process.env["REDIS_URL"];
-console.log(`\nNow at work, on ${redis ?? "the memory store (set REDIS_URL for a real server)"}:\n`);
+const { name, options } = placeOfLocks();
+const hint = options.store === undefined ? "" : " (set REDIS_URL or POSTGRES_URL for a real server)";
+console.log(`\nRunning the order controller on ${name}${hint}:\n`);
 await import("./order-controller/main.mjs");

@@ -3,9 +3,11 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { configureForTests, shutdown } from "./config/configure";
 import { LockNotWovenError, LockOptionError } from "./base/errors";
 import { nameOf, keyInStore, type LockEvent } from "./lock/events";
+import { trackBodies } from "./lock/reentrancy";
 import { isOptions, readOptions } from "./base/options";
 import { formatValue } from "./base/format-value";
 import { memoryStore } from "./stores/memory";
+import type { GuardRequest, Store } from "./stores/port";
 import { TEST_FIXES } from "./woven/woven";
 
 export { assertWoven } from "./woven/woven";
@@ -33,7 +35,7 @@ export interface TestLocks extends AsyncDisposable {
    * @throws {Error} if the test still holds a lock
    */
   reset(): Promise<void>;
-  /** Does the same as `reset()`, and removes the test locks. Call it after all tests. */
+  /** Resets as `reset()` does, and removes the test locks. Call it after all tests. */
   close(): Promise<void>;
 }
 
@@ -58,6 +60,20 @@ const NOT_WOVEN = `The file that calls testLocks() was not woven, so functions w
   - In a plain JavaScript test of woven output, call testLocks({ woven: false }), and assertWoven() for each tagged function.
   - Call testLocks() directly by its imported name. Do not pass it as a value.`;
 
+const TIMEOUT_MS = 1_000;
+
+/** Returns a store in memory whose locks can be guarded. A guard sends no statement, because a test needs no tables for locks. */
+function guardedMemoryStore(): Store {
+  const store = memoryStore();
+  const isHeld = async ({ key, requestId }: GuardRequest): Promise<boolean> => {
+    const { holds } = await store.admin.inspect(key, TIMEOUT_MS);
+    return holds.some(({ value }) => value === requestId);
+  };
+  return Object.assign(store, {
+    transactions: { guard: (holds: readonly GuardRequest[]) => Promise.all(holds.map(isHeld)) },
+  });
+}
+
 class MemoryLocks implements TestLocks {
   acquired: string[] = [];
   readonly #canWait: boolean;
@@ -65,6 +81,7 @@ class MemoryLocks implements TestLocks {
 
   constructor(canWait: boolean) {
     this.#canWait = canWait;
+    trackBodies(); // So a call that waits for its own caller says so.
     this.#begin();
   }
 
@@ -99,7 +116,10 @@ class MemoryLocks implements TestLocks {
   #begin(): void {
     // If the caller did not await the release, the next call could still find the key held.
     const always = { release: "awaited" } as const;
-    configureForTests(memoryStore, this.#canWait ? always : { ...always, retryTimes: 0 });
+    configureForTests(
+      guardedMemoryStore,
+      this.#canWait ? always : { ...always, retryTimes: 0, waitMs: undefined },
+    );
     this.acquired = [];
     subscribe("lockweave:grant", this.#onGrant);
     subscribe("lockweave:release", this.#onRelease);

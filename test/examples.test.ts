@@ -3,8 +3,10 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, wr
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import test from "ava";
+import test, { type ExecutionContext } from "ava";
 import { runCommand } from "./support/commands";
+import { applyMigration } from "../runtime/stores/postgres/apply-migration";
+import { startPostgres } from "./support/postgres-server";
 import { startRedis, type RedisServer } from "./support/redis-server";
 import { story } from "./support/story";
 import { inMatrix, outsideMatrix, outsideMatrixSerially } from "./support/suites";
@@ -28,7 +30,7 @@ test.after.always(async () => {
  * got no reply from Redis, or a writer of `fencing` lost its lock before it was stopped.
  */
 const STALLED =
-  /LOCK_UNREACHABLE|the store did not grant the lock|a writer did not get that far: LOCK_LOST|writes 105: LOCK_LOST/;
+  /LOCK_UNREACHABLE|the store did not grant the lock|a writer failed before it read the balance: LOCK_LOST|writes 105: LOCK_LOST/;
 
 /** Runs an example, and resolves to what it prints. */
 async function play(file: string, env: NodeJS.ProcessEnv = {}, directory = EXAMPLES): Promise<string> {
@@ -36,7 +38,7 @@ async function play(file: string, env: NodeJS.ProcessEnv = {}, directory = EXAMP
 }
 
 async function playOnce(file: string, env: NodeJS.ProcessEnv, directory = EXAMPLES): Promise<string> {
-  const { REDIS_URL: _, ...rest } = process.env;
+  const { REDIS_URL: _, POSTGRES_URL: __, ...rest } = process.env;
   const { stdout, stderr } = await run(process.execPath, [join(directory, file)], {
     env: { ...rest, ...env },
   });
@@ -96,14 +98,21 @@ outsideMatrix("the committed output of the examples equals what tspc emits", asy
   }
 });
 
-for (const server of ["the memory store", "Redis"]) {
-  // The examples use the same keys, so each gets its own database.
-  const inSuite = server === "Redis" ? inMatrix : outsideMatrix;
-  const env = (database = 0): NodeJS.ProcessEnv =>
-    server === "Redis" ? { REDIS_URL: `${redis.url}/${database}` } : {};
+for (const server of ["the memory store", "Redis", "PostgreSQL"] as const) {
+  const inSuite = server === "the memory store" ? outsideMatrix : inMatrix;
+  const envOf: Readonly<Record<typeof server, (t: ExecutionContext) => Promise<NodeJS.ProcessEnv>>> = {
+    "the memory store": () => Promise.resolve({}),
+    Redis: () => Promise.resolve({ REDIS_URL: `${redis.url}/0` }),
+    PostgreSQL: async (t) => {
+      const { url, stop } = await startPostgres();
+      t.teardown(stop);
+      await applyMigration(url, "lockweave", "the server of the example");
+      return { POSTGRES_URL: url };
+    },
+  };
 
   inSuite(`order-controller: on ${server}, the second client waits for the first one`, async (t) => {
-    const lines = story(await play("order-controller/main.mjs", env()));
+    const lines = story(await play("order-controller/main.mjs", await envOf[server](t)));
     const retry = lines.slice(lines.findIndex((line) => line.includes("The work takes 6 s")) + 1);
     const name = "LOCK_retryOrder_Test001 (OrderController.testRetry)";
     const waits = `${name} ID waits`;
@@ -137,6 +146,34 @@ for (const server of ["the memory store", "Redis"]) {
     );
     t.true(lines.includes("LOCK_payOrder_Test001 (OrderController.testJson) ID holds the lock after N ms"));
   });
+}
+
+outsideMatrix("npm start: reports that REDIS_URL and POSTGRES_URL are both set", async (t) => {
+  const env = { ...process.env, REDIS_URL: redis.url, POSTGRES_URL: "postgres://localhost/database" };
+  const failure = await t.throwsAsync(run(process.execPath, [join(EXAMPLES, "start.mjs")], { env }));
+  t.regex(
+    failure?.message ?? "",
+    /\nBoth REDIS_URL and POSTGRES_URL are set\. Fix: set only one of them\.\n$/,
+  );
+});
+
+inMatrix("npm start: names the command if the schema is missing in PostgreSQL", async (t) => {
+  const { url, stop } = await startPostgres();
+  t.teardown(stop);
+  const { REDIS_URL: _, ...rest } = process.env;
+  const env = { ...rest, POSTGRES_URL: url };
+  const failed = run(process.execPath, [join(EXAMPLES, "start.mjs")], { env });
+  const failure = await t.throwsAsync(failed, { instanceOf: Error });
+  const { stdout } = failure as Error & { readonly stdout: string };
+  t.regex(stdout, /Running the order controller on PostgreSQL:/);
+  t.regex(stdout, /client [AB] gets 409: .* Fix: npx lockweave postgres --apply <url>\n$/);
+});
+
+for (const server of ["the memory store", "Redis"]) {
+  // The examples use the same keys, so each gets its own database.
+  const inSuite = server === "Redis" ? inMatrix : outsideMatrix;
+  const env = (database = 0): NodeJS.ProcessEnv =>
+    server === "Redis" ? { REDIS_URL: `${redis.url}/${database}` } : {};
 
   inSuite(`reentrant: on ${server}, nested calls reenter the lock and a sibling call waits`, async (t) => {
     t.deepEqual((await play("reentrant/reentrant.cjs", env(1))).trim().split("\n"), [
@@ -158,8 +195,8 @@ for (const server of ["the memory store", "Redis"]) {
       "withLock: holds LOCK_payOrder_Test001, fencing token drawn: true",
       "withLock: returned receipt",
       "await using: holds LOCK_payOrder_Test001",
-      "a second caller who gives up: undefined",
-      "a second caller who insists: LOCK_WAIT_TIME_OUT",
+      "a second caller that skips its body: undefined",
+      "a second caller that waits: LOCK_WAIT_TIME_OUT",
       "after the block: LOCK_payOrder_Test001 is free again",
     ]);
   });
@@ -170,8 +207,8 @@ for (const server of ["the memory store", "Redis"]) {
 
   inSuite(`cache: on ${server}, readers run together and a writer runs alone`, async (t) => {
     t.deepEqual((await play("cache/main.mjs", env(6))).trimEnd().split("\n"), [
-      "0 read while the prices are replaced",
-      "0 read while the prices are replaced",
+      "0 readers while the prices are replaced",
+      "0 readers while the prices are replaced",
       "before: 6, 6, 6, 6",
       "after: 60, 60",
       "several read at once: true",
@@ -179,13 +216,13 @@ for (const server of ["the memory store", "Redis"]) {
   });
 
   inSuite(`rate: on ${server}, permits limit how many bodies run at once`, async (t) => {
-    t.is(await play("rate/main.mjs", env(7)), "12 mails, over 3 connections at most\n");
+    t.is(await play("rate/main.mjs", env(7)), "12 mails over at most 3 connections\n");
   });
 
   inSuite(`transfer: on ${server}, a thousand transfers in all directions keep the sum`, async (t) => {
     t.deepEqual((await play("transfer/main.mjs", env(8))).trimEnd().split("\n"), [
-      "with the comment: 1000 transfers, 3000 in all",
-      "without it: the sum is another",
+      "with the comment: 1000 transfers, a total of 3000",
+      "without it: another total",
     ]);
   });
 
@@ -232,12 +269,12 @@ function fencingStory(output: string, title: string): string[] {
 
 const UP_TO_THE_LATE_WRITE = [
   "  writer 1 holds the lock, reads 100, and is stopped (SIGSTOP)",
-  "  writer 2 has the lock N s later, reads 100 and writes 105: done",
+  "  writer 2 acquires the lock N s later, reads 100, and writes 105: done",
 ];
 const THE_LATE_WRITE_LANDS = [
   ...UP_TO_THE_LATE_WRITE,
-  "  writer 1 is continued (SIGCONT) and writes 110, too late: LOCK_LOST",
-  "  the balance is 110, the late write landed: the deposit of writer 2 is gone",
+  "  writer 1 continues (SIGCONT) and writes 110 too late: LOCK_LOST",
+  "  the balance is 110, the late write overwrote the deposit of writer 2",
 ];
 
 outsideMatrixSerially(
@@ -247,8 +284,8 @@ outsideMatrixSerially(
     t.deepEqual(fencingStory(output, "Without the token:"), THE_LATE_WRITE_LANDS);
     t.deepEqual(fencingStory(output, "With the token:"), [
       ...UP_TO_THE_LATE_WRITE,
-      "  writer 1 is continued (SIGCONT) and writes 110, too late: the ledger refuses: token N is older than N",
-      "  the balance is 105, the late write did not land",
+      "  writer 1 continues (SIGCONT) and writes 110 too late: the ledger rejects the write: token N is older than N",
+      "  the balance is 105, the late write was rejected",
     ]);
   },
 );
@@ -290,20 +327,17 @@ function copyOfExamples(filter: (file: string) => boolean): string {
   return directory;
 }
 
-outsideMatrix(
-  "cron: only one of several machines that start a job one after the other runs it",
-  async (t) => {
-    const env = { REDIS_URL: `${redis.url}/9` };
-    const machines = await untilNotStalled(env, async () => {
-      const outputs: string[] = [];
-      for (let machine = 0; machine < 3; machine += 1) outputs.push(await playOnce("cron/cron.mjs", env));
-      return outputs.map((output) => output.trim());
-    });
-    t.deepEqual(machines, [
-      "made the report of 2026-01-31",
-      "another machine has made it",
-      "another machine has made it",
-    ]);
-    t.is((await play("cron/cron.mjs")).trim(), "made the report of 2026-01-31");
-  },
-);
+outsideMatrix("cron: if several machines start a job one after the other, only one runs it", async (t) => {
+  const env = { REDIS_URL: `${redis.url}/9` };
+  const machines = await untilNotStalled(env, async () => {
+    const outputs: string[] = [];
+    for (let machine = 0; machine < 3; machine += 1) outputs.push(await playOnce("cron/cron.mjs", env));
+    return outputs.map((output) => output.trim());
+  });
+  t.deepEqual(machines, [
+    "wrote the report for 2026-01-31",
+    "another machine wrote the report",
+    "another machine wrote the report",
+  ]);
+  t.is((await play("cron/cron.mjs")).trim(), "wrote the report for 2026-01-31");
+});

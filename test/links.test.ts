@@ -17,7 +17,12 @@ const OTHER_PAGES = [
   "CONTRIBUTING.md",
   "SECURITY.md",
   "examples/README.md",
+  "bench/README.md",
+  "runtime/README.md",
+  "transformer/README.md",
+  "test/guarantees.md",
   "test/matrix/hosts.md",
+  "test/spec/README.md",
   ...pagesIn("docs/decisions"),
 ];
 

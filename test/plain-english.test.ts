@@ -66,7 +66,16 @@ function commentsIn(file: string): readonly string[] {
   return comments;
 }
 
-const DOCS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", ...filesIn("docs", ".md")];
+const DOCS = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  "CHANGELOG.md",
+  "runtime/README.md",
+  "transformer/README.md",
+  "test/guarantees.md",
+  ...filesIn("docs", ".md"),
+];
 
 for (const file of DOCS) {
   test(`${file} is in plain English`, (t) => {

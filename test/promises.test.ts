@@ -4,10 +4,8 @@ import test from "ava";
 
 const root = resolve(__dirname, "..");
 const page = (file: string): string => readFileSync(join(root, file), "utf8");
-const guaranteesPage = page("docs/guarantees.md");
-const [, index = ""] = guaranteesPage.split("\n## Tests behind each guarantee\n");
-const guarantees = index
-  .split("\n### ")
+const guarantees = page("test/guarantees.md")
+  .split("\n## ")
   .slice(1)
   .map((section) => {
     const [name = "", ...lines] = section.split("\n");
@@ -20,15 +18,32 @@ const tests = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8
   .map((file) => readFileSync(join(root, "test", file), "utf8"))
   .join("\n");
 
-test("the last section of docs/guarantees.md covers each guarantee that the page begins with", (t) => {
-  const [beginning = ""] = guaranteesPage.split("\n## ");
-  const named = [...beginning.matchAll(/^- \*\*(.*?)\.?\*\*/gm)].map(([, name = ""]) => name);
+/** Returns the bold text at the start of each item of a list. */
+function boldIn(text: string): readonly string[] {
+  return [...text.matchAll(/^- \*\*(.*?)\.?\*\*/gm)].map(([, bold = ""]) => bold);
+}
+
+test("test/guarantees.md covers each guarantee that docs/guarantees.md begins with", (t) => {
+  const [beginning = ""] = page("docs/guarantees.md").split("\n## ");
+  const named = boldIn(beginning);
   t.true(named.length > 5);
   const sections = new Set(guarantees.map(({ name }) => name));
   for (const name of named) t.true(sections.has(name), name);
 });
 
-test("each guarantee in docs/guarantees.md names functions that exist in the files that it names", (t) => {
+test("test/guarantees.md covers each promise in docs/postgres.md", (t) => {
+  const [, promised = ""] = page("docs/postgres.md").split("\n## What is promised\n");
+  const [beginning = ""] = promised.split("\n## ");
+  const names = boldIn(beginning);
+  t.true(names.length > 3);
+  const sections = new Set(guarantees.map(({ name }) => name));
+  for (const name of names) {
+    const inSentence = name.charAt(0).toLowerCase() + name.slice(1);
+    t.true(sections.has(`In PostgreSQL, ${inSentence}`), name);
+  }
+});
+
+test("each guarantee in test/guarantees.md names functions that exist in the files that it names", (t) => {
   t.true(guarantees.length > 10);
   for (const { name: guarantee, items } of guarantees) {
     const places = items.flatMap((item) => [
@@ -42,7 +57,7 @@ test("each guarantee in docs/guarantees.md names functions that exist in the fil
         t.regex(
           source,
           new RegExp(
-            `^(?:  |export |  private |  async |  static |function |async )*${name}(?:<.*>)?\\(`,
+            `^(?:  |export |  private |  async |  static |function |async |"|CREATE FUNCTION lockweave[.])*${name}(?:<.*>)?\\(`,
             "m",
           ),
           `${name} in ${file}`,
@@ -52,7 +67,7 @@ test("each guarantee in docs/guarantees.md names functions that exist in the fil
   }
 });
 
-test("each guarantee in docs/guarantees.md names tests that exist", (t) => {
+test("each guarantee in test/guarantees.md names tests that exist", (t) => {
   for (const { name, items } of guarantees) {
     const titles = items.flatMap((item) =>
       [...item.matchAll(/^- "([^"]+)"$/g)].map(([, title = ""]) => title),

@@ -6,7 +6,7 @@ const LARGE_HEAP = ["--max-old-space-size=8000"];
 await runByName("proof", {
   simulate: {
     file: "test/simulation/many.ts",
-    about: "Simulate fleets of processes in virtual time, from 100,000 seeds",
+    about: "Simulate fleets of processes on Redis and PostgreSQL in virtual time, from 100,000 seeds",
   },
   explore: {
     file: "test/simulation/explorer/many.ts",
@@ -14,7 +14,14 @@ await runByName("proof", {
   },
   torture: {
     file: "test/torture/torture.ts",
-    about: "Let real processes contend on a real Redis",
+    about: "Let real processes contend for locks on real servers of each topology, under faults",
+    // On other systems, all processes change their own clock.
+    programs: [
+      "redis-server",
+      "postgres",
+      "pgbouncer",
+      ...(process.platform === "linux" ? ["faketime"] : []),
+    ],
   },
   fuzz: {
     file: "test/fuzz/many.ts",
@@ -38,7 +45,7 @@ await runByName("proof", {
   },
   "corpus-findings": {
     file: "test/corpus/findings.ts",
-    about: "Lock each of these functions, and print what the analysis finds",
+    about: "Lock each of these functions, then let some need a lock, and print what the analysis finds",
     node: LARGE_HEAP,
   },
   "corpus-suites": {
@@ -51,6 +58,12 @@ await runByName("proof", {
     about: "Create projects with npm starters, set them up by `init`, and run them on Redis",
     needsBuild: true,
     programs: ["redis-server"],
+  },
+  spec: {
+    file: "test/spec/run.ts",
+    about:
+      "Let SPIN search all states of models of the protocol, and find an error in each model that lacks a rule",
+    programs: ["spin", "gcc"],
   },
   "other-servers": {
     file: "test/matrix/servers.ts",

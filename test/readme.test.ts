@@ -104,7 +104,13 @@ for (const file of READMES) {
   });
 }
 
-for (const file of ["README.md", "README.zh-CN.md", "CONTRIBUTING.md", "docs/benchmarks.md"]) {
+for (const file of [
+  "README.md",
+  "README.zh-CN.md",
+  "CONTRIBUTING.md",
+  "docs/benchmarks.md",
+  "bench/README.md",
+]) {
   test(`the commands in ${file} are scripts of the package`, (t) => {
     const scripts: Record<string, string> = packageJson.scripts;
     const named = [...page(file).matchAll(/\bnpm (start|test|run ([\w:]+))/g)];
@@ -156,7 +162,7 @@ function attributeRows(text: string): Map<string, { readonly byDefault: string; 
   );
 }
 
-test("the README documents everyday attributes in the words of the editor", (t) => {
+test("the README describes everyday attributes with the same texts as the editor", (t) => {
   const everyday = attributeRows(readme);
   t.is(everyday.size, 6);
   for (const [name, { byDefault, meaning }] of everyday) {
@@ -164,6 +170,6 @@ test("the README documents everyday attributes in the words of the editor", (t) 
   }
 });
 
-test("docs/api.md documents the Redis access that the store tests use", (t) => {
+test("docs/api.md documents the Redis permissions that the store tests use", (t) => {
   t.true(api.includes(`ACL SETUSER app on >password ${SMALLEST_ACCESS}\n`));
 });

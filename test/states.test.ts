@@ -5,9 +5,9 @@ import test from "ava";
 const root = resolve(__dirname, "..");
 const textOf = (file: string): string => readFileSync(join(root, file), "utf8");
 
-/** Returns the states in the diagram under a heading of docs/architecture.md. */
+/** Returns the states in the diagram under a heading of runtime/README.md. */
 function drawn(heading: string): readonly string[] {
-  const [, section = ""] = textOf("docs/architecture.md").split(`\n## ${heading}\n`);
+  const [, section = ""] = textOf("runtime/README.md").split(`\n## ${heading}\n`);
   const [, diagram = ""] = /^```mermaid\nstateDiagram-v2\n(.*?)^```/ms.exec(section) ?? [];
   const states = [...diagram.matchAll(/^ {2}(\S+) --> ([^\s:]+)/gm)].flatMap(([, from = "", to = ""]) => [
     from,
@@ -27,7 +27,7 @@ for (const [heading, file, field] of [
   ["States of an acquisition", "runtime/queue/acquisition.ts", "#state"],
   ["States of a renewal", "runtime/queue/lease.ts", "renewal"],
 ] as const) {
-  test(`${heading} in docs/architecture.md are those in ${file}`, (t) => {
+  test(`${heading} in runtime/README.md match those in ${file}`, (t) => {
     t.true(typed(file, field).length > 2);
     t.deepEqual(drawn(heading), typed(file, field));
   });

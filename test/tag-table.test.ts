@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { configure, shutdown, type LockError } from "lockweave";
+import { configure, obtain, shutdown, withLock, type LockError } from "lockweave";
 import type * as Fixture from "./fixtures/tag-table/rows";
 import { makeProject } from "./hosts/project";
 import { deferred } from "./support/deferred";
@@ -14,6 +14,8 @@ import { until } from "./support/until";
 
 let rows: Fixture.Rows;
 let OrderBusyError: typeof Fixture.OrderBusyError;
+let config: typeof Fixture.config;
+let SKIPPED: typeof Fixture.SKIPPED;
 let client: Redis;
 let server: RedisServer;
 const warnings: string[] = [];
@@ -32,7 +34,7 @@ test.before(async () => {
   if (code !== 0) throw new Error(stdout);
   const compiled = require(project.path("out/rows.js")) as typeof Fixture;
   rows = new compiled.Rows();
-  ({ OrderBusyError } = compiled);
+  ({ OrderBusyError, SKIPPED, config } = compiled);
 });
 
 test.after.always(async () => {
@@ -109,6 +111,44 @@ test.serial("lockTime: is 30 s by default, and accepts seconds or a unit", async
   t.is(await seconds(rows.lockTimeWithUnit(pttl("LOCK_lockTime"))), 120);
 });
 
+test.serial(
+  "expressions: each call evaluates them, and a wrong value ends the call before the body",
+  async (t) => {
+    const seconds = async (): Promise<number> => Math.ceil((await client.pttl("LOCK_config")) / 1000);
+    t.is(await rows.lockTimeFromConfig(seconds), 7);
+    config.lockTime = "2m";
+    t.is(await rows.lockTimeFromConfig(seconds), 120);
+    const value = async (): Promise<string> => (await client.get("LOCK_config")) ?? "";
+    t.regex(await rows.secondsFromConfig(value), /^shared:permits:/);
+    config.limit = 1;
+    t.regex(await rows.secondsFromConfig(value), /^[0-9a-f]{32}$/);
+    t.is(await rows.secondsFromConfig(seconds), 9);
+    for (const [lockTime, expected] of [
+      ["5", "a duration"],
+      ["1ms", "at least 100 ms"],
+      ["25h", "at most 24 hours"],
+    ] as const) {
+      config.lockTime = lockTime as typeof config.lockTime;
+      await t.throwsAsync(
+        rows.lockTimeFromConfig(async () => t.fail()),
+        {
+          code: "LOCK_BAD_OPTION",
+          message: new RegExp(`^@redisLock of Rows\\.lockTimeFromConfig: .*${expected}`),
+        },
+      );
+    }
+    config.limit = 0;
+    await t.throwsAsync(
+      rows.secondsFromConfig(async () => t.fail()),
+      {
+        code: "LOCK_BAD_OPTION",
+        message: /^@redisLock of Rows\.secondsFromConfig: Expected `permits` to be a whole/,
+      },
+    );
+    t.is(await client.exists("LOCK_config"), 0);
+  },
+);
+
 /** Runs a row while another caller holds its key. */
 async function whileHeld<T>(row: () => Promise<T>): Promise<T> {
   await client.set("LOCK_impatient", "somebody else");
@@ -128,10 +168,55 @@ test.serial("onFailure=throw throws after the wait budget of retryTimes and wait
   t.regex(error?.message ?? "", /retryTimes=2, waitTime=50ms/);
 });
 
+test.serial("wait: is the whole wait budget", async (t) => {
+  let error: LockError | undefined;
+  // If the machine stalls for the 150 ms of the budget, the call ends without a reply from Redis.
+  do error = await whileHeld(() => t.throwsAsync<LockError>(rows.wait(async () => t.fail())));
+  while (error?.code === "LOCK_UNREACHABLE");
+  t.like(error, { name: "LockWaitTimeoutError", code: "LOCK_WAIT_TIME_OUT" });
+  t.regex(error?.message ?? "", /\(wait=150ms\)/);
+  t.is(await rows.wait(async () => "runs when it can"), "runs when it can");
+});
+
+test.serial("wait=0 tries once, and wait=forever waits until the key is free", async (t) => {
+  const waiting = await whileHeld(async () => {
+    await t.throwsAsync(
+      rows.waitNever(async () => t.fail()),
+      { code: "LOCK_WAIT_TIME_OUT" },
+    );
+    const call = rows.waitForever(async () => "done");
+    await client.ping(); // The call has found the key taken.
+    return { call };
+  });
+  t.is(await waiting.call, "done");
+});
+
+test.serial("signal: ends the wait with its reason, and an undefined signal ends nothing", async (t) => {
+  const controller = new AbortController();
+  const reason = new Error("the client went away");
+  await whileHeld(async () => {
+    const call = rows.signal(controller, async () => t.fail());
+    await client.ping(); // The call has found the key taken.
+    controller.abort(reason);
+    t.is(await t.throwsAsync(call), reason);
+  });
+  t.is(await t.throwsAsync(rows.signal(controller, async () => t.fail())), reason, "it is already aborted");
+  t.is(await rows.signal(undefined, async () => "done"), "done");
+  t.is(await client.exists("LOCK_impatient"), 0);
+});
+
 test.serial("onFailure=skip resolves to undefined and does not run the body", async (t) => {
   t.is(await whileHeld(() => rows.onFailureSkip(async () => t.fail())), undefined);
   t.is(await rows.onFailureSkip(async () => "runs when it can"), "runs when it can");
 });
+
+test.serial(
+  "skipValue: a skipped call returns the value, and other calls return the result of the body",
+  async (t) => {
+    t.is(await whileHeld(() => rows.skipValue(async () => t.fail())), SKIPPED);
+    t.is(await rows.skipValue(async () => undefined), undefined);
+  },
+);
 
 test.serial("onFailure=OrderBusyError throws that class, with the reason as its cause", async (t) => {
   const error = await whileHeld(() => t.throwsAsync(rows.onFailureClass(async () => t.fail())));
@@ -204,7 +289,7 @@ test.serial("watchdog=false: the key expires after lockTime, and the caller gets
   t.like(await t.throwsAsync(work), { code: "LOCK_LOST" });
 });
 
-test.serial("lockAtLeast: the key stays closed to everybody after a short body", async (t) => {
+test.serial("lockAtLeast: the key stays closed to all callers after a short body", async (t) => {
   t.is(await rows.lockAtLeast(async () => "done"), "done");
   const left = await client.pttl("LOCK_nightly");
   t.true(left > 0 && left <= 10_000);
@@ -240,6 +325,19 @@ test.serial("autoUnlock=false: the key remains until it expires", async (t) => {
 });
 
 test.serial(
+  "autoUnlock=onError: a body that throws may run again, and one that succeeds may not",
+  async (t) => {
+    const failed = await t.throwsAsync(rows.autoUnlockOnError(() => Promise.reject(new Error("declined"))));
+    t.is(failed?.message, "declined");
+    t.is(await client.exists("LOCK_onError"), 0);
+    t.is(await rows.autoUnlockOnError(async () => "done"), "done");
+    t.is(await rows.autoUnlockOnError(async () => "again"), undefined);
+    const left = await client.pttl("LOCK_onError");
+    t.true(left > 300_000 && left <= 600_000, String(left));
+  },
+);
+
+test.serial(
   "release=background: the caller does not wait for the release, and the key becomes free soon after",
   async (t) => {
     const other = server.client();
@@ -252,7 +350,7 @@ test.serial(
   },
 );
 
-test.serial("reentrant: the holder enters again, and cannot without the attribute", async (t) => {
+test.serial("reentrant: the holder can enter again, but only with the attribute", async (t) => {
   t.is(await rows.reentrant(() => rows.reentrant(() => rows.reentrant(async () => "inside"))), "inside");
   t.is(await client.exists("LOCK_reentrant"), 0);
   const error = await t.throwsAsync(rows.reentrant(() => rows.notReentrant(async () => t.fail())));
@@ -284,7 +382,24 @@ test.serial("replicas: a master without replicas refuses the lock, and keeps no 
   await until(async () => (await client.exists("LOCK_replicas")) === 0);
 });
 
-test.serial("mode=read holds together with other readers, and mode=write holds alone", async (t) => {
+test.serial(
+  "onUnreachable=skip does not run the body, and keeps no key, in a tag and in withLock()",
+  async (t) => {
+    t.is(await rows.onUnreachableSkip(async () => t.fail()), undefined);
+    const options = { replicas: 1, wait: "400ms", onUnreachable: "skip" } as const;
+    t.is(await withLock("LOCK_replicas", options, () => t.fail()), undefined);
+    t.is(await obtain("LOCK_replicas", options), undefined);
+    await until(async () => (await client.exists("LOCK_replicas")) === 0);
+    await client.set("LOCK_replicas", "somebody else");
+    await t.throwsAsync(
+      rows.onUnreachableSkip(async () => t.fail()),
+      { code: "LOCK_WAIT_TIME_OUT" },
+    );
+    await client.del("LOCK_replicas");
+  },
+);
+
+test.serial("mode=read shares the lock with other readers, and mode=write holds it alone", async (t) => {
   const busy = { code: "LOCK_WAIT_TIME_OUT" };
   const end = deferred();
   let inside = 0;
@@ -310,7 +425,7 @@ test.serial("mode=read holds together with other readers, and mode=write holds a
   t.is(await client.exists("LOCK_mode"), 0);
 });
 
-test.serial("mode=read can be read again in its own context, but not written", async (t) => {
+test.serial("mode=read can be entered again in its own context, but not with mode=write", async (t) => {
   t.is(await rows.read(() => rows.read(async () => "again")), "again");
   await t.throwsAsync(
     rows.read(() => rows.write(async () => t.fail())),

@@ -9,7 +9,7 @@ import { Redis } from "ioredis";
 export interface Contestant {
   /** Runs the section under the lock of `key`, however long acquiring it takes. */
   run(key: string, section: () => Promise<void>): Promise<void>;
-  /** Does the same without waiting for the reply to the release. Not every library can do that. */
+  /** Runs the section under the lock, and does not wait for the reply to the release. Not every library can do that. */
   runWithoutWaiting?(key: string, section: () => Promise<void>): Promise<void>;
   /** Acquires the lock of `key`. The library renews it in its own way until it is released. */
   hold(key: string): Promise<Held>;

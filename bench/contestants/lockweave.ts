@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import type * as Lockweave from "../../runtime";
 import type { Contestant, Enter } from "./contestant";
 
-/** The environment variable with the path of another, built checkout of Lockweave to measure beside this one. */
+/** The environment variable with the path of another, built checkout of Lockweave to measure alongside this one. */
 export const BEFORE = "LOCKWEAVE_BEFORE";
 
 export const enterLockweave: Enter = (redis, lockTimeMs) =>

@@ -11,7 +11,7 @@ export function fullTable(results: Results): string {
   });
 }
 
-/** Formats the same table with medians only. */
+/** Formats all figures as a Markdown table with medians only. */
 export function shortTable(results: Results): string {
   return table(results, (figure, { contestant, value, ratio }) =>
     figure.show === "value" || contestant === "raw"

@@ -18,7 +18,7 @@ export const oneCaller: Scenario<"sections" | "commands"> = {
 /** The caller does not wait for the reply to the release. So it never learns of a loss that only this reply would show. */
 export const oneCallerThatLeaves: Scenario<"sections"> = {
   name: "one-caller-leaves",
-  title: "1 caller, distinct keys, release not awaited (nor the store's word on a loss)",
+  title: "1 caller, distinct keys, release not awaited",
   plays: 3,
   players: ["raw", "lockweave"],
   figures: { sections: oneCaller.figures.sections },

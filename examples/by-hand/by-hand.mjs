@@ -57,29 +57,29 @@ configure(redis === undefined ? { store: memoryStore() } : { redis }, "woven", "
 // A tag with `businessFlag=payOrder keyName=orderNo` makes the same key, so both exclude each other.
 const key = lockKey("payOrder", "Test001");
 // The shortest form holds the lock until the function ends.
-const paid = await withLock(key, {}, () => "paid");
+const paid = await withLock(key, () => "paid");
 console.log(`withLock: ${paid}`);
-// With the tag's attributes, and with what the lock offers.
+// The options are the attributes of a tag. The body gets the lock.
 const receipt = await withLock(key, { lockTime: "20s", fencing: true }, async (lock) => {
-    await sleep(10, undefined, { signal: lock.signal }); // The lock's life is the work's life.
+    await sleep(10, undefined, { signal: lock.signal }); // Stops if the lock is lost.
     lock.assertHeld();
     console.log(`withLock: holds ${lock.key}, fencing token drawn: ${typeof lock.fencingToken === "number"}`);
     return "receipt";
 });
 console.log(`withLock: returned ${receipt}`);
-// Held to the end of the block.
+// The lock is held until the end of the block.
 {
     const env_1 = { stack: [], error: void 0, hasError: false };
     try {
         const lock = __addDisposableResource(env_1, await obtain(key), true);
         console.log(`await using: holds ${lock.key}`);
         const skipped = await withLock(key, { retryTimes: 0, onFailure: "skip" }, () => "never");
-        console.log(`a second caller who gives up: ${skipped}`);
+        console.log(`a second caller that skips its body: ${skipped}`);
         try {
             await obtain(key, { retryTimes: 2, waitTime: "50ms" });
         }
         catch (error) {
-            console.log(`a second caller who insists: ${error instanceof LockWaitTimeoutError ? error.code : String(error)}`);
+            console.log(`a second caller that waits: ${error instanceof LockWaitTimeoutError ? error.code : String(error)}`);
         }
     }
     catch (e_1) {

@@ -1,4 +1,4 @@
-// Many read, few write: those who read are inside together, and see the prices of before or after, never a mixture.
+// Readers run together, and a writer runs alone. A reader sees the old prices or the new ones, but never a mixture.
 import { configure, memoryStore, shutdown } from "lockweave";
 import { PriceList } from "./price-list.mjs";
 
@@ -10,12 +10,12 @@ await list.replace({ tea: 1, cup: 2, pot: 3 });
 
 const read = (): Promise<number> => list.total(["tea", "cup", "pot"]);
 const before = [read(), read(), read(), read()];
-await before[0]; // The others may still be inside: the writer waits for them.
+await before[0]; // The other readers may still run. The writer waits for them.
 const replaced = list.replace({ tea: 10, cup: 20, pot: 30 });
 const after = replaced.then(() => Promise.all([read(), read()]));
 
 const [early, late] = [await Promise.all(before), await after];
 console.log(`before: ${early.join(", ")}`);
 console.log(`after: ${late.join(", ")}`);
-console.log(`several read at once: ${list.reading.most > 1}`);
+console.log(`several read at once: ${list.readers.most > 1}`);
 await shutdown();

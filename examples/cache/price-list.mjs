@@ -1,10 +1,10 @@
 import * as lockweave from "lockweave/runtime";
-/** Prices that are read again and again, and now and then replaced as a whole. */
+/** Prices that callers read often, and sometimes replace all at once. */
 export class PriceList {
     #prices = new Map();
     #log;
-    /** How many are reading, and how many were at most. */
-    reading = { now: 0, most: 0 };
+    /** The number of readers, now and at most. */
+    readers = { now: 0, most: 0 };
     constructor(log) {
         this.#log = log;
     }
@@ -15,12 +15,12 @@ export class PriceList {
             await lockweave.retryCheck(lock);
         try {
             return await lockweave.runReentrant(lock, async () => {
-                this.reading.now += 1;
-                this.reading.most = Math.max(this.reading.most, this.reading.now);
+                this.readers.now += 1;
+                this.readers.most = Math.max(this.readers.most, this.readers.now);
                 let total = 0;
                 for (const article of articles)
                     total += await this.#price(article);
-                this.reading.now -= 1;
+                this.readers.now -= 1;
                 return total;
             });
         }
@@ -38,9 +38,9 @@ export class PriceList {
             await lockweave.retryCheck(lock);
         try {
             lockweave.assertHeld(lock);
-            this.#log(`${this.reading.now} read while the prices are replaced`);
+            this.#log(`${this.readers.now} readers while the prices are replaced`);
             this.#prices.clear();
-            await pause(20); // A reader would see no prices now, or half of them.
+            await pause(20); // A reader would now see no prices, or only some of them.
             for (const [article, price] of Object.entries(prices))
                 this.#prices.set(article, price);
         }

@@ -1,9 +1,9 @@
-/** Prices that are read again and again, and now and then replaced as a whole. */
+/** Prices that callers read often, and sometimes replace all at once. */
 export class PriceList {
   readonly #prices = new Map<string, number>();
   readonly #log: (line: string) => void;
-  /** How many are reading, and how many were at most. */
-  readonly reading = { now: 0, most: 0 };
+  /** The number of readers, now and at most. */
+  readonly readers = { now: 0, most: 0 };
 
   constructor(log: (line: string) => void) {
     this.#log = log;
@@ -11,19 +11,19 @@ export class PriceList {
 
   /** @redisLock businessFlag=prices mode=read */
   async total(articles: readonly string[]): Promise<number> {
-    this.reading.now += 1;
-    this.reading.most = Math.max(this.reading.most, this.reading.now);
+    this.readers.now += 1;
+    this.readers.most = Math.max(this.readers.most, this.readers.now);
     let total = 0;
     for (const article of articles) total += await this.#price(article);
-    this.reading.now -= 1;
+    this.readers.now -= 1;
     return total;
   }
 
   /** @redisLock businessFlag=prices mode=write */
   async replace(prices: Readonly<Record<string, number>>): Promise<void> {
-    this.#log(`${this.reading.now} read while the prices are replaced`);
+    this.#log(`${this.readers.now} readers while the prices are replaced`);
     this.#prices.clear();
-    await pause(20); // A reader would see no prices now, or half of them.
+    await pause(20); // A reader would now see no prices, or only some of them.
     for (const [article, price] of Object.entries(prices)) this.#prices.set(article, price);
   }
 

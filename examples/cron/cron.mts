@@ -5,17 +5,17 @@ configure(redis === undefined ? { store: memoryStore() } : { redis });
 
 class Reports {
   /**
-   * Every machine starts this by its own clock, and one of them makes the report. The key stays for a minute, also when
-   * the report is made in a moment: by then the clocks of all of them have struck.
+   * Every machine starts this job by its own clock, and one machine writes the report. The key stays locked for a minute,
+   * even if the job is faster. By then, the job has started on every machine.
    *
    * @redisLock businessFlag=nightlyReport keyName=day
    *   retryTimes=0 onFailure=skip lockTime=1m lockAtLeast=1m
    */
   async nightly(day: string): Promise<string | undefined> {
-    return `the report of ${day}`;
+    return `the report for ${day}`;
   }
 }
 
 const made = await new Reports().nightly("2026-01-31");
-console.log(made === undefined ? "another machine has made it" : `made ${made}`);
+console.log(made === undefined ? "another machine wrote the report" : `wrote ${made}`);
 await shutdown();

@@ -24,7 +24,7 @@ class Ledger {
             await lockweave.release(lock);
         }
     }
-    /** What is written under the lock carries its token, so that the other side can refuse a late writer. */
+    /** Sends the token with each write, so that the receiver can reject a late write. */
     async #write(account, sum, token) {
         console.log(`${account}: ${sum}, fencing token drawn: ${token !== undefined}`);
         return sum;

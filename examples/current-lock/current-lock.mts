@@ -14,7 +14,7 @@ class Ledger {
     return this.#write(account, sum, currentLock().fencingToken);
   }
 
-  /** What is written under the lock carries its token, so that the other side can refuse a late writer. */
+  /** Sends the token with each write, so that the receiver can reject a late write. */
   async #write(account: string, sum: number, token: number | undefined): Promise<number> {
     console.log(`${account}: ${sum}, fencing token drawn: ${token !== undefined}`);
     return sum;

@@ -1,6 +1,6 @@
 import * as lockweave from "lockweave/runtime";
 import { currentLock } from "lockweave";
-/** A deposit reads the balance, does something that takes its time, and writes the new balance. */
+/** Makes deposits. Each reads the balance, does slow work, and writes the new balance. */
 export class Account {
     ledger;
     work;

@@ -1,13 +1,13 @@
 import { currentLock } from "lockweave";
 
-/** Where the balances are kept: in another process, which knows nothing of locks. */
+/** The store of the balances. It is in another process, which does not know about locks. */
 export interface Ledger {
   read(name: string): Promise<number>;
-  /** Rejects when a later holder of the lock has written already. */
+  /** Rejects if a later holder of the lock has already written. */
   write(name: string, balance: number, token?: number): Promise<void>;
 }
 
-/** A deposit reads the balance, does something that takes its time, and writes the new balance. */
+/** Makes deposits. Each reads the balance, does slow work, and writes the new balance. */
 export class Account {
   constructor(
     readonly ledger: Ledger,

@@ -1,5 +1,5 @@
-// The store, in a process of its own, with a file for each record: `ledger-service.mjs <directory>`.
-// Tells its port to the process that forked it.
+// The ledger in its own process, with a file for each account: `ledger-service.mjs <directory>`.
+// Sends its port to the parent process.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ function load(name) {
         return { balance: 100, token: 0 };
     return JSON.parse(readFileSync(fileOf(name), "utf8"));
 }
-/** The whole of fencing. Nothing comes between the comparison and the write: this process does one at a time. */
+/** Rejects an old token. No other request can run between the comparison and the write, because both are synchronous. */
 function save(name, balance, token) {
     const last = load(name).token;
     if (token !== undefined && token < last)

@@ -1,5 +1,5 @@
-// The store, in a process of its own, with a file for each record: `ledger-service.mjs <directory>`.
-// Tells its port to the process that forked it.
+// The ledger in its own process, with a file for each account: `ledger-service.mjs <directory>`.
+// Sends its port to the parent process.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 interface Entry {
   balance: number;
-  /** The token of the last write that had one. */
+  /** The token of the last write with a token. */
   token: number;
 }
 
@@ -19,7 +19,7 @@ function load(name: string): Entry {
   return JSON.parse(readFileSync(fileOf(name), "utf8")) as Entry;
 }
 
-/** The whole of fencing. Nothing comes between the comparison and the write: this process does one at a time. */
+/** Rejects an old token. No other request can run between the comparison and the write, because both are synchronous. */
 function save(name: string, balance: number, token: number | undefined): string | undefined {
   const last = load(name).token;
   if (token !== undefined && token < last) return `token ${token} is older than ${last}`;

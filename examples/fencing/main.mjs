@@ -1,4 +1,4 @@
-// The late writer: stopped in the middle of its work for longer than its lock lives, and then continued.
+// Shows a late write: a writer is stopped for longer than its lock time, and then continues.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -11,27 +11,27 @@ if (process.env["REDIS_URL"] === undefined) {
 }
 const directory = mkdtempSync(join(tmpdir(), "ledger-"));
 process.once("exit", () => rmSync(directory, { recursive: true }));
-/** Whatever ends this process, it leaves none behind, and least of all one that stands still. */
+/** Starts a process that ends with this one, even if it is stopped. */
 function start(file, ...args) {
     const child = fork(fileURLToPath(new URL(file, import.meta.url)), args.map(String));
     process.once("exit", () => child.kill("SIGKILL"));
-    child.once("exit", () => process.exit(1)); // It failed, and said why: they all live as long as we do.
+    child.once("exit", () => process.exit(1)); // Only a process that failed ends before this one. It has printed the error.
     return child;
 }
-/** What the process tells next. */
-async function told(child) {
+/** Resolves to the next message of the process. */
+async function nextMessage(child) {
     const [message] = (await once(child, "message"));
     return String(message);
 }
-/** The balance that the writer has read, now that it holds the lock. */
+/** Resolves to the balance that the writer read under its lock. */
 async function readBy(writer) {
-    const message = await told(writer);
+    const message = await nextMessage(writer);
     if (Number.isNaN(Number(message)))
-        throw new Error(`a writer did not get that far: ${message}`);
+        throw new Error(`a writer failed before it read the balance: ${message}`);
     return Number(message);
 }
-const ledger = `http://127.0.0.1:${await told(start("ledger-service.mjs", directory))}`;
-async function story(kind) {
+const ledger = `http://127.0.0.1:${await nextMessage(start("ledger-service.mjs", directory))}`;
+async function runWriters(kind) {
     const first = start("writer.mjs", ledger, kind, 10);
     const balance = await readBy(first);
     first.kill("SIGSTOP");
@@ -40,18 +40,18 @@ async function story(kind) {
     const second = start("writer.mjs", ledger, kind, 5);
     const read = await readBy(second);
     const seconds = ((performance.now() - stoppedAt) / 1_000).toFixed(1);
-    second.send("go on");
-    const outcome = await told(second);
-    console.log(`  writer 2 has the lock ${seconds} s later, reads ${read} and writes ${read + 5}: ${outcome}`);
-    first.send("go on");
+    second.send("continue");
+    const outcome = await nextMessage(second);
+    console.log(`  writer 2 acquires the lock ${seconds} s later, reads ${read}, and writes ${read + 5}: ${outcome}`);
+    first.send("continue");
     first.kill("SIGCONT");
-    console.log(`  writer 1 is continued (SIGCONT) and writes ${balance + 10}, too late: ${await told(first)}`);
+    console.log(`  writer 1 continues (SIGCONT) and writes ${balance + 10} too late: ${await nextMessage(first)}`);
     const left = Number(await (await fetch(`${ledger}/${kind}`)).text());
-    const verdict = left === balance + 10 ? "landed: the deposit of writer 2 is gone" : "did not land";
+    const verdict = left === balance + 10 ? "overwrote the deposit of writer 2" : "was rejected";
     console.log(`  the balance is ${left}, the late write ${verdict}`);
 }
 console.log("Without the token:");
-await story("trusting");
+await runWriters("trusting");
 console.log("With the token:");
-await story("fenced");
+await runWriters("fenced");
 process.exit();

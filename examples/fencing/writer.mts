@@ -1,5 +1,5 @@
 // A process that makes one deposit: `writer.mjs <url of the ledger> trusting|fenced <amount>`.
-// When it has read the balance it tells so to the process that forked it, and waits for its word to go on.
+// After it has read the balance, it sends the balance to its parent process, and waits for a message.
 import { once } from "node:events";
 import { configure, LockError, shutdown } from "lockweave";
 import { Account, type Ledger } from "./account.mjs";
@@ -14,17 +14,17 @@ const ledger: Ledger = {
   async write(name, balance, token) {
     const query = token === undefined ? `balance=${balance}` : `balance=${balance}&token=${token}`;
     const response = await fetch(`${url}/${name}?${query}`, { method: "PUT" });
-    if (!response.ok) throw new Error(`the ledger refuses: ${await response.text()}`);
+    if (!response.ok) throw new Error(`the ledger rejects the write: ${await response.text()}`);
   },
 };
 
 const account = new Account(ledger, async (balance) => {
-  const word = once(process, "message");
+  const permission = once(process, "message");
   process.send?.(balance);
-  await word;
+  await permission;
 });
 
-// What becomes of the lock is told by the errors.
+// The errors report what happens to the lock, so this needs no log.
 configure({ redis: process.env["REDIS_URL"] ?? "", logger: { warn() {} } });
 let outcome = "done";
 try {

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
-/** The controller behind HTTP, on a free port of this machine. */
+/** Serves the controller over HTTP, on a free port of this machine. */
 export async function serve(controller) {
     const server = createServer(async (request, response) => {
         const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");

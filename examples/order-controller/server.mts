@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import type { Order, OrderController } from "./order-controller.mjs";
 
-/** The controller behind HTTP, on a free port of this machine. */
+/** Serves the controller over HTTP, on a free port of this machine. */
 export async function serve(controller: OrderController): Promise<{ server: Server; url: string }> {
   const server = createServer(async (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");

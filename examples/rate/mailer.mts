@@ -1,6 +1,6 @@
-/** Mail goes out by a server that takes three connections at most, from all machines together. */
+/** Sends mail through a server that accepts at most three connections from all machines together. */
 export class Mailer {
-  /** How many connections there are, and how many there were at most. */
+  /** The number of connections, now and at most. */
   readonly connections = { now: 0, most: 0 };
 
   /** @redisLock businessFlag=mail permits=3 */

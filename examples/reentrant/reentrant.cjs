@@ -18,7 +18,7 @@ class Account {
             return await lockweave.runReentrant(lock, async () => {
                 this.#log(`transfer of ${amounts.join(" + ")} begins`);
                 for (const amount of amounts)
-                    await this.withdraw(id, amount); // The same key: let in again.
+                    await this.withdraw(id, amount); // Enters the lock of the same key again.
                 this.#log(`transfer of ${amounts.join(" + ")} ends`);
                 return this.#balance;
             });
@@ -38,7 +38,7 @@ class Account {
         try {
             return await lockweave.runReentrant(lock, async () => {
                 if (amount > 10) {
-                    await this.withdraw(id, 10); // Recursion: let in again.
+                    await this.withdraw(id, 10); // The recursive call enters again, too.
                     return this.withdraw(id, amount - 10);
                 }
                 await (0, promises_1.setTimeout)(1);
@@ -58,7 +58,7 @@ async function main() {
     const redis = process.env["REDIS_URL"];
     (0, lockweave_1.configure)(redis === undefined ? { store: (0, lockweave_1.memoryStore)() } : { redis }, "woven", "lockweave/examples/reentrant/reentrant.cts");
     const account = new Account(console.log);
-    // Siblings are not inside each other: the second transfer waits for the first one.
+    // Neither transfer calls the other one, so the second one waits for the first one.
     await Promise.all([account.transfer(1, [5, 25]), account.transfer(1, [7])]);
     await (0, lockweave_1.shutdown)();
 }

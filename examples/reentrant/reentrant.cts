@@ -12,7 +12,7 @@ class Account {
   /** @redisLock businessFlag=account keyName=id reentrant=true */
   async transfer(id: number, amounts: number[]): Promise<number> {
     this.#log(`transfer of ${amounts.join(" + ")} begins`);
-    for (const amount of amounts) await this.withdraw(id, amount); // The same key: let in again.
+    for (const amount of amounts) await this.withdraw(id, amount); // Enters the lock of the same key again.
     this.#log(`transfer of ${amounts.join(" + ")} ends`);
     return this.#balance;
   }
@@ -20,7 +20,7 @@ class Account {
   /** @redisLock businessFlag=account keyName=id reentrant=true */
   async withdraw(id: number, amount: number): Promise<void> {
     if (amount > 10) {
-      await this.withdraw(id, 10); // Recursion: let in again.
+      await this.withdraw(id, 10); // The recursive call enters again, too.
       return this.withdraw(id, amount - 10);
     }
     await sleep(1);
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   const redis = process.env["REDIS_URL"];
   configure(redis === undefined ? { store: memoryStore() } : { redis });
   const account = new Account(console.log);
-  // Siblings are not inside each other: the second transfer waits for the first one.
+  // Neither transfer calls the other one, so the second one waits for the first one.
   await Promise.all([account.transfer(1, [5, 25]), account.transfer(1, [7])]);
   await shutdown();
 }

@@ -1,4 +1,4 @@
-// The oversell story: four processes, one stock, more customers than goods.
+// Four processes sell one stock to more customers than there are goods.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -29,7 +29,7 @@ async function sale(kind) {
 }
 async function portOf(service) {
     const ended = new AbortController();
-    service.once("exit", () => ended.abort(new Error("a service ended before it told its port")));
+    service.once("exit", () => ended.abort(new Error("a service ended before it sent its port")));
     const [port] = (await once(service, "message", { signal: ended.signal }));
     return port;
 }

@@ -1,4 +1,4 @@
-// One process of the shop: `service.mjs careless|locked`. Tells its port to the process that forked it.
+// One process of the shop: `service.mjs careless|locked`. Sends its port to the parent process.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Redis } from "ioredis";

@@ -1,6 +1,6 @@
 import * as lockweave from "lockweave/runtime";
 import { setTimeout as sleep } from "node:timers/promises";
-/** Sells from a record that all processes share: reads it, thinks, writes it. */
+/** Sells from a record that all processes share. It reads the record, waits for the payment, and writes the record. */
 export class CarelessShop {
     redis;
     constructor(redis) {
@@ -10,7 +10,7 @@ export class CarelessShop {
         const left = Number(await this.redis.get(`stock:${sku}`));
         if (left <= 0)
             return false;
-        await sleep(1); // The payment.
+        await sleep(1); // The customer pays.
         await this.redis.set(`stock:${sku}`, left - 1);
         return true;
     }

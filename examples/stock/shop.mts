@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 
-/** Sells from a record that all processes share: reads it, thinks, writes it. */
+/** Sells from a record that all processes share. It reads the record, waits for the payment, and writes the record. */
 export class CarelessShop {
   constructor(readonly redis: Redis) {}
 
   async sell(sku: string): Promise<boolean> {
     const left = Number(await this.redis.get(`stock:${sku}`));
     if (left <= 0) return false;
-    await sleep(1); // The payment.
+    await sleep(1); // The customer pays.
     await this.redis.set(`stock:${sku}`, left - 1);
     return true;
   }

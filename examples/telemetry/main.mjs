@@ -39,6 +39,6 @@ for (const payment of payments) {
     console.log(payment.status === "fulfilled" ? payment.value : String(payment.reason));
 }
 for (const { name, events, attributes, status } of exporter.getFinishedSpans()) {
-    const path = new Set(events.map((event) => event.name)); // It was renewed several times.
+    const path = new Set(events.map((event) => event.name)); // One lock was renewed several times.
     console.log(`${name}: ${[...path].join(", ")}; ${String(attributes["lock.outcome"] ?? status.message)}`);
 }

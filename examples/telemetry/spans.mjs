@@ -1,6 +1,6 @@
 import { subscribe } from "node:diagnostics_channel";
 import { SpanStatusCode } from "@opentelemetry/api";
-/** Makes a span of each lock, from the moment it is asked for to its release. */
+/** Creates a span for each lock, from the call that acquires it to its release. */
 export function traceLocks(tracer) {
     const spans = new Map();
     on("lockweave:acquire", ({ key, site, requestId }) => {
@@ -15,8 +15,10 @@ export function traceLocks(tracer) {
     on("lockweave:lost", ({ requestId, reason }) => {
         spans.get(requestId)?.setStatus({ code: SpanStatusCode.ERROR, message: reason });
     });
-    on("lockweave:give-up", ({ requestId }) => {
-        spans.get(requestId)?.setStatus({ code: SpanStatusCode.ERROR, message: "given up" });
+    on("lockweave:give-up", ({ requestId, outcome }) => {
+        // A skipped body is no error.
+        if (outcome === "failed")
+            spans.get(requestId)?.setStatus({ code: SpanStatusCode.ERROR, message: "given up" });
         end(requestId);
     });
     on("lockweave:release", ({ requestId, heldMs, outcome }) => {

@@ -1,6 +1,6 @@
 import * as lockweave from "lockweave/runtime";
 import { setImmediate as turn } from "node:timers/promises";
-/** Accounts, with a pause between what is read and what is written: as there is one to any database. */
+/** Accounts with a pause between each read and write, as with any database. */
 export class Bank {
     #balances = new Map();
     constructor(balances) {
@@ -29,7 +29,7 @@ export class Bank {
             await lockweave.release(lock);
         }
     }
-    /** Without a comment, for comparison. */
+    /** Does the same transfer without a lock, for comparison. */
     async transferCarelessly(from, to, amount) {
         const [mine = 0, theirs = 0] = [this.#balances.get(from), this.#balances.get(to)];
         await turn();

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 
-/** Accounts, with a pause between what is read and what is written: as there is one to any database. */
+/** Accounts with a pause between each read and write, as with any database. */
 export class Bank {
   readonly #balances = new Map<string, number>();
 
@@ -20,7 +20,7 @@ export class Bank {
     this.#balances.set(to, theirs + amount);
   }
 
-  /** Without a comment, for comparison. */
+  /** Does the same transfer without a lock, for comparison. */
   async transferCarelessly(from: string, to: string, amount: number): Promise<void> {
     const [mine = 0, theirs = 0] = [this.#balances.get(from), this.#balances.get(to)];
     await turn();

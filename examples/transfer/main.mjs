@@ -1,4 +1,4 @@
-// A thousand transfers between three accounts, in all directions at once: nobody waits for ever, and the sum stays.
+// Makes a thousand transfers between three accounts in all directions at once. None deadlocks, and the total stays the same.
 import { configure, memoryStore, shutdown } from "lockweave";
 import { Bank } from "./bank.mjs";
 const redis = process.env["REDIS_URL"];
@@ -18,8 +18,8 @@ async function thousand(transfer) {
     await Promise.all(transfers);
 }
 await thousand((from, to, amount) => bank.transfer(from, to, amount));
-console.log(`with the comment: 1000 transfers, ${bank.total} in all`);
+console.log(`with the comment: 1000 transfers, a total of ${bank.total}`);
 const careless = new Bank({ alice: 1_000, bob: 1_000, carol: 1_000 });
 await thousand((from, to, amount) => careless.transferCarelessly(from, to, amount));
-console.log(`without it: ${careless.total === 3_000 ? "the same" : "the sum is another"}`);
+console.log(`without it: ${careless.total === 3_000 ? "the same total" : "another total"}`);
 await shutdown();

@@ -1,10 +1,9 @@
-import { locker } from "../config/configure";
+import { locker } from "../lock/locker";
 import { LockOptionError } from "../base/errors";
 import { adminOf, askStore, holdersOf, inspectKey, type InspectedHolder } from "../diagnostics/holders";
 import { checkedKey } from "../base/key";
 import { keyInStore } from "../lock/events";
 import type { Locker } from "../lock/locker";
-import { releaseReply, revokeReply } from "../stores/replies";
 import { isLockweaveHold } from "../stores/value";
 import { FREED, REVOKED } from "../queue/loss";
 import { isOptions, readFrom, readOptions } from "../base/options";
@@ -15,8 +14,8 @@ export interface ForceOptions {
   /** The name of the store. */
   readonly store?: string;
   /**
-   * Frees the key immediately, whatever its value is. **Another body may then run while the holder's body still runs.** The holder notices
-   * when it next asks the store.
+   * Frees the key immediately, whatever its value is. **Another body may then run while the holder's body still runs.** The holder notices when it
+   * next asks the store. In PostgreSQL, the call rejects while a transaction guards the lock.
    */
   readonly now?: boolean;
   /**
@@ -36,7 +35,9 @@ const OPTIONS: readonly string[] = ["store", "now", "from"] satisfies (keyof For
  * @returns the holders that lost the lock, as they were before
  * @throws {LockUnreachableError} if the store did not reply. Some holders may have lost the lock
  * @throws {LockMisconfiguredError} if the store has no `admin` group
- * @throws {LockOptionError} if another program wrote the value
+ * @throws {LockKeyError} if the key is empty, or begins with `lockweave:`
+ * @throws {LockOptionError} if another program wrote the value, or, with `now`, if a transaction guards the lock. Other holders may have lost
+ * the lock then
  */
 export async function forceRelease(
   key: string,
@@ -44,16 +45,16 @@ export async function forceRelease(
 ): Promise<readonly InspectedHolder[]> {
   const name = checkedKey(key);
   const { now = false, from, ...place } = checked(options);
-  const { locker: of } = locker().callSite(place, "forceRelease()", []).made;
-  const found = await inspectKey(of, name);
+  const { locker: storeLocker } = locker().callSites.find(place, "forceRelease()", []).made;
+  const found = await inspectKey(storeLocker, name);
   const holds = found.holds.filter(({ value }) => from?.includes(value) !== false);
-  const holders = holdersOf(of, name, holds);
+  const holders = holdersOf(storeLocker, name, holds);
   const foreign = now ? undefined : holders.find(isForeign);
-  if (foreign !== undefined) throw notOurs(name, of.name, foreign.storeValue);
+  if (foreign !== undefined) throw notOurs(name, storeLocker.name, foreign.storeValue);
   const revoked = await Promise.all(
     now
-      ? holds.map(({ value }) => free(of, name, value))
-      : holders.map(({ storeValue }) => revoke(of, name, storeValue)),
+      ? holds.map(({ value }) => free(storeLocker, name, value))
+      : holders.map(({ storeValue }) => revoke(storeLocker, name, storeValue)),
   );
   return holders.filter(({ storeValue }) => revoked.includes(storeValue));
 }
@@ -76,33 +77,35 @@ function notText(key: string, store: string): LockOptionError {
   );
 }
 
+/** Nobody can take the key from a transaction that guards it. */
+function isGuarded(key: string, store: string, by: string): LockOptionError {
+  return new LockOptionError(
+    `${keyInStore({ key, store })} is guarded by a transaction (${by}), so its key becomes free when that transaction ends. Fix: revoke the lock without \`now\`, or end the transaction as in "Release a guarded lock" of Lockweave's docs/postgres.md`,
+  );
+}
+
 /** Returns the value that was revoked, or `undefined` if it was gone. */
-async function revoke(of: Locker, key: string, requestId: string): Promise<string | undefined> {
-  const admin = adminOf(of, key);
-  const isRevoked = await askStore(
-    of,
-    key,
-    (timeoutMs) => admin.revoke({ key, requestId }, timeoutMs),
-    revokeReply,
+async function revoke(storeLocker: Locker, key: string, requestId: string): Promise<string | undefined> {
+  const admin = adminOf(storeLocker, key);
+  const isRevoked = await askStore(storeLocker, key, (timeoutMs) =>
+    admin.revoke({ key, requestId }, timeoutMs),
   );
   if (!isRevoked) return undefined;
-  of.queues.lose(key, requestId, REVOKED);
+  storeLocker.manager.lose(key, requestId, REVOKED);
   return requestId;
 }
 
-async function free(of: Locker, key: string, requestId: string): Promise<string | undefined> {
-  const { store, queues } = of;
-  const reply = await askStore(
-    of,
-    key,
-    (timeoutMs) => store.release({ key, requestId }, timeoutMs),
-    releaseReply,
+async function free(storeLocker: Locker, key: string, requestId: string): Promise<string | undefined> {
+  const { store, manager } = storeLocker;
+  const reply = await askStore(storeLocker, key, (timeoutMs) =>
+    store.release({ key, requestId, isForced: true }, timeoutMs),
   );
   if (!reply.released) {
-    if (reply.holder === requestId) throw notText(key, of.name);
+    if (reply.guardedBy !== undefined) throw isGuarded(key, storeLocker.name, reply.guardedBy);
+    if (reply.holder === requestId) throw notText(key, storeLocker.name);
     return undefined;
   }
-  queues.lose(key, requestId, FREED);
+  manager.lose(key, requestId, FREED);
   return requestId;
 }
 

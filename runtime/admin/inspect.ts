@@ -1,10 +1,11 @@
 import { checkedKey } from "../base/key";
-import { locker } from "../config/configure";
+import { locker } from "../lock/locker";
 import { LockOptionError } from "../base/errors";
-import { holdersOf, inspectKey, type InspectedHolder } from "../diagnostics/holders";
+import { holdersOf, inspectKey, withAnnounced, type InspectedHolder } from "../diagnostics/holders";
 import { isOptions, readOptions } from "../base/options";
+import type { InspectedHold } from "../stores/port";
 import { formatValue } from "../base/format-value";
-import { isReserved } from "../stores/value";
+import { isGuarded, isReserved } from "../stores/value";
 
 /** The state of a lock, which may be a moment old. */
 export interface InspectedLock {
@@ -12,8 +13,11 @@ export interface InspectedLock {
   readonly key: string;
   /** The name of its store. */
   readonly store: string;
-  /** `next`: free, but reserved for the next waiter. `closed`: free, but closed by `lockAtLeast`. */
-  readonly state: "held" | "free" | "next" | "closed";
+  /**
+   * `next`: free, but reserved for the next waiter. `closed`: free, but closed by `lockAtLeast`. `guarded`: the hold is over, but nobody can
+   * acquire the lock until the transaction that guards it ends.
+   */
+  readonly state: "held" | "free" | "next" | "closed" | "guarded";
   /** Its holders. Several may hold a lock with `permits` or `mode: "read"`. */
   readonly holders: readonly InspectedHolder[];
   /**
@@ -26,7 +30,7 @@ export interface InspectedLock {
 }
 
 /**
- * Reports who holds a lock, until when, and how many callers wait. It changes nothing.
+ * Reports the holders of a lock, their deadlines, and the number of waiters. Changes nothing.
  *
  * @param key the full key, as `lockKey()` makes it
  * @throws {LockUnreachableError} if the store did not reply
@@ -37,14 +41,18 @@ export async function inspect(
   options: { readonly store?: string } = {},
 ): Promise<InspectedLock> {
   const name = checkedKey(key);
-  const { locker: of } = locker().callSite(storeIn(options), "inspect()", []).made;
-  const { holds, waiting } = await inspectKey(of, name);
-  const { waiting: waitingHere } = of.queues.hereOf(name);
-  const holders = holdersOf(of, name, holds);
-  const [other] = holds;
-  const otherwise = other === undefined ? "free" : isReserved(other.value) ? "next" : "closed";
-  const state = holders.length > 0 ? "held" : otherwise;
-  return { key: name, store: of.name, state, holders, waiting, waitingHere };
+  const { locker: storeLocker } = locker().callSites.find(storeIn(options), "inspect()", []).made;
+  const { holds, waiting } = await inspectKey(storeLocker, name);
+  const { waiting: waitingHere } = storeLocker.manager.hereOf(name);
+  const holders = await withAnnounced(storeLocker, name, holdersOf(storeLocker, name, holds));
+  const state = holders.length > 0 ? "held" : stateWithoutHolders(holds);
+  return { key: name, store: storeLocker.name, state, holders, waiting, waitingHere };
+}
+
+function stateWithoutHolders(holds: readonly InspectedHold[]): InspectedLock["state"] {
+  if (holds.length === 0) return "free";
+  if (holds.some(({ value }) => isGuarded(value))) return "guarded";
+  return holds.some(({ value }) => isReserved(value)) ? "next" : "closed";
 }
 
 function storeIn(options: object): object {

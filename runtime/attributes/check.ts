@@ -1,23 +1,23 @@
 import { milliseconds } from "../base/duration";
 import { LockOptionError } from "../base/errors";
 import { formatValue } from "../base/format-value";
-import type { OptionRow } from "./table";
+import type { OptionRow, Switch } from "./table";
 
 /**
- * Returns the value of an option, and a time as its milliseconds.
+ * Returns the value of an option. A time is in milliseconds.
  *
  * @throws {LockOptionError} if the value is not one that the row of the table allows
  */
 export function checked(name: string, row: OptionRow, value: unknown): unknown {
   switch (row.kind) {
     case "switch":
-      return boolean(name, value);
+      return boolean(name, value, row);
     case "choice":
       return oneOf(name, value, row.values);
     case "count":
       return wholeNumber(name, value, row);
     case "time":
-      return milliseconds(name, value, row.from);
+      return row.orForever === true ? waitBudget(name, value) : milliseconds(name, value, row.from);
     default:
       return storeName(name, value, row.pattern);
   }
@@ -36,9 +36,17 @@ export function wholeNumber(
   );
 }
 
-function boolean(name: string, value: unknown): boolean {
+/** Returns the milliseconds of a wait budget. It may be 0 or `"forever"`, too. */
+function waitBudget(name: string, value: unknown): number {
+  if (value === 0) return 0;
+  return value === "forever" ? Infinity : milliseconds(name, value, 0, ', 0, or "forever"');
+}
+
+function boolean(name: string, value: unknown, { or }: Switch): boolean | string {
   if (typeof value === "boolean") return value;
-  throw new LockOptionError(`Expected \`${name}\` to be true or false, got ${formatValue(value)}`);
+  if (or !== undefined && value === or) return or;
+  const expected = or === undefined ? "true or false" : `true, false, or "${or}"`;
+  throw new LockOptionError(`Expected \`${name}\` to be ${expected}, got ${formatValue(value)}`);
 }
 
 function oneOf(name: string, value: unknown, values: readonly string[]): string {

@@ -27,7 +27,6 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   businessFlag: {
     byDefault: "required",
     meaning: "The namespace of the key: `LOCK_<businessFlag>_<key>`",
-    details: "Do not combine it with `key`.",
   },
   keyName: {
     byDefault: "none, so the flag alone is the lock",
@@ -50,12 +49,24 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   key: {
     meaning: 'The whole key as a template, instead of `businessFlag`: `"mutex:${orderNo}"`',
     details:
-      "Use it to share a lock with other programs. `${...}` contains a parameter, a path, or another expression. Put text between two values that neither of them contains.",
+      "Use it to share a lock with other programs. `${...}` contains a parameter, a path, or another expression. Separate two values by text that neither of them contains.",
   },
   when: {
     meaning: "Acquires the lock only if this boolean is true: a path or quoted expression",
     details:
       'For example, `when="order.amount > 100"`. If the condition is false, the body runs without a lock, and `currentLock()` returns `undefined`.',
+  },
+  signal: {
+    byDefault: "none",
+    meaning: "A path to an `AbortSignal` that ends the wait: `request.signal`, `this.signal`",
+    details:
+      "The call then rejects with the signal's reason. The signal does not end a running body. If the path is `undefined`, as `options?.signal` may be, there is no signal.",
+  },
+  skipValue: {
+    byDefault: "`undefined`",
+    meaning: "What a skipped call returns: a path or quoted expression",
+    details:
+      'It distinguishes a skip from a result that may be `undefined`, and needs `onFailure=skip` or `onUnreachable=skip`. For example, `skipValue="false"`, `skipValue="SKIPPED"` for a constant, or `skipValue="{ status: \'busy\' }"`. The compiler checks it against the return type. Only a skipped call evaluates it.',
   },
   lockTime: {
     meaning: "The time to live of the key, in seconds or with a unit",
@@ -72,15 +83,27 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
     details: "A release wakes the waiter earlier, which does not count as a check.",
     examples: ["5s", "500ms"],
   },
+  wait: {
+    byDefault: "`retryTimes` times `waitTime`",
+    meaning: "The whole wait budget, with a unit, instead of `retryTimes` and `waitTime`",
+    details:
+      "`wait=0` tries once, as `tryObtain()` does. `wait=forever` ends by `signal`, by `shutdown()`, or with `LOCK_MISCONFIGURED`. Waiters still check every `waitTime` of `configure({ defaults })`, which is 5 s by default. In a tag, `wait` replaces the plugin's `retryTimes` and `waitTime`, and each of these replaces the plugin's `wait`.",
+    examples: ["5s", "500ms", "0", "forever"],
+  },
   onFailure: {
     meaning: "What happens if the lock is not free within the wait budget",
     details:
-      "`throw` throws a `LockWaitTimeoutError`. `skip` skips the body and returns `undefined`. The name of an error class, such as `OrderBusyError`, throws that class with a message and the `cause`. If the store does not answer, the call always throws `LOCK_UNREACHABLE`.",
+      "`throw` throws a `LockWaitTimeoutError`. `skip` skips the body and returns `undefined`, or `skipValue`. An error class, such as `OrderBusyError`, is thrown with a message and the `cause`. If the store does not answer, `onUnreachable` applies instead.",
+  },
+  onUnreachable: {
+    meaning: "What happens if the store does not answer within the wait budget",
+    details:
+      "`throw` throws a `LockUnreachableError`. `skip` skips the body and returns `undefined`, or `skipValue`. The body never runs without the lock, and a lock that is granted too late is released. `LOCK_MISCONFIGURED` is always thrown.",
   },
   onLost: {
     meaning: "What happens if the lock ends before the body does",
     details:
-      "`throw` throws a `LockLostError`, whatever the body returned. `warn` logs a warning and returns the result.",
+      "`throw` throws a `LockLostError`, even if the body returned a value. `warn` logs a warning and returns the result.",
   },
   watchdog: {
     meaning: "Renews the key at a third of `lockTime` while the body runs",
@@ -88,24 +111,25 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   lockAtLeast: {
     byDefault: "no minimum",
     meaning: "Keeps the lock for at least this long, even if the body finishes sooner",
-    details: "Use it for jobs that several machines start at the same time. It is at most `lockTime`.",
+    details: "Use it for jobs that several machines start at the same time. It must not exceed `lockTime`.",
     examples: ["10s", "1m"],
   },
   holdAtMost: {
     byDefault: "no limit",
     meaning: "Stops renewing this long after the lock was acquired",
     details:
-      "A body that hangs then loses the lock, and its `signal` aborts. `holdAtMost` is at least `lockTime`.",
+      "A body that hangs then loses the lock, and its `signal` aborts. `holdAtMost` must be at least `lockTime`.",
     examples: ["5m", "1h"],
   },
   autoUnlock: {
     meaning: "Releases the lock when the body ends",
-    details: "`false` leaves the key to expire instead.",
+    details:
+      "`false` leaves the key to expire instead. `onError` releases it if the body throws, and otherwise leaves it for one `lockTime` after the body.",
   },
   release: {
     meaning: "Whether the caller waits for the reply to the release",
     details:
-      "`background` does not wait, which saves a round trip. If only the reply shows that the lock was lost, Lockweave reports the loss in the log and the events.",
+      "With `background`, the caller does not wait, which saves a round trip. If only the reply shows that the lock was lost, Lockweave reports the loss in the log and the events.",
   },
   reentrant: {
     meaning: "Lets the async context that holds the key acquire it again",
@@ -127,11 +151,10 @@ const TEXTS: Readonly<Record<AttributeName, Texts>> = {
   },
   mode: {
     meaning: "`write` holds the lock alone. `read` shares it with other readers",
-    details:
-      "Any number of readers may hold the lock. Readers and writers wait in one queue, and consecutive readers enter together. A reader's body may read again. A write inside it is an error.",
+    details: "Readers and writers wait in one queue, and consecutive readers enter together.",
   },
   permits: {
-    meaning: `How many callers may hold the lock at once, at most ${inEnglish(ATTRIBUTES.permits.to)}`,
+    meaning: "How many callers may hold the lock at once",
     details: "If callers use different numbers, the smallest one applies, and Lockweave logs a warning.",
     examples: ["5"],
   },
@@ -155,15 +178,12 @@ function about(name: AttributeName): About {
 function defaultOf(name: AttributeName): string {
   const row = ATTRIBUTES[name];
   if (!("default" in row)) return "";
-  return `\`${row.kind === "time" ? row.default / MS_PER_UNIT[row.unit] : row.default}\``;
-}
-
-function inEnglish(number: number): string {
-  return number.toLocaleString("en-US");
+  if (row.kind !== "time") return `\`${row.default}\``;
+  return row.unit === undefined ? "" : `\`${row.default / MS_PER_UNIT[row.unit]}\``;
 }
 
 function valuesOf(name: AttributeName): readonly string[] {
   const row = ATTRIBUTES[name];
-  if (row.kind === "switch") return ["true", "false"];
+  if (row.kind === "switch") return ["true", "false", ...("or" in row ? [row.or] : [])];
   return row.kind === "choice" ? row.values : [];
 }

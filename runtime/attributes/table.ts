@@ -4,19 +4,29 @@ import { DEFAULT_STORE, STORE_NAME, type DurationUnit } from "../base/limits";
 // The options of a lock, in tags and in code. The tag reader, the checks of options, the defaults, the editor, and docs/attributes.md read
 // this table. tag-attributes.ts adds the attributes that only tags have, and documentation.ts has the documentation.
 
-/** How a lock behaves. The names and meanings are those of the tag's attributes. */
+/** The options of a lock. The names and meanings are those of the tag's attributes. */
 export interface LockOptions {
   /** Time to live of the key in the store. Default `"30s"`, at least `"100ms"`. */
   readonly lockTime?: Duration;
-  /** How many times a waiter checks again before it gives up. Default 3. */
+  /** The number of times a waiter checks again before it gives up. Default 3. */
   readonly retryTimes?: number;
   /** The time between two checks. A release wakes the waiter earlier. Default `"5s"`. */
   readonly waitTime?: Duration;
-  /** What happens if the lock is not free within the wait budget: `"throw"` (default) a `LockWaitTimeoutError`, or `"skip"` the body. */
+  /**
+   * The whole wait budget, instead of `retryTimes` and `waitTime`: a time, 0 to try once, or `"forever"`. Waiters still check every
+   * `waitTime` that applies by default. `"forever"` ends by `signal`, by `shutdown()`, or if a retry cannot help.
+   */
+  readonly wait?: Duration | 0 | "forever";
+  /** The outcome if the lock is not free within the wait budget. `"throw"` (default): throws a `LockWaitTimeoutError`. `"skip"`: skips the body. */
   readonly onFailure?: "throw" | "skip";
   /**
-   * What happens if the lock ends before the body does. `"throw"` (default): the release throws a `LockLostError`, whatever
-   * the body returned. `"warn"`: logs a warning and returns the result.
+   * The outcome if the store does not reply within the wait budget. `"throw"` (default): throws a `LockUnreachableError`. `"skip"`: skips the
+   * body, which never runs without the lock. A `LockMisconfiguredError` is always thrown.
+   */
+  readonly onUnreachable?: "throw" | "skip";
+  /**
+   * The outcome if the lock ends before the body does. `"throw"` (default): the release throws a `LockLostError`, whatever the body returned.
+   * `"warn"`: logs a warning and returns the result.
    */
   readonly onLost?: "throw" | "warn";
   /** Renews the key at a third of `lockTime` while the lock is held. Default `true`. */
@@ -31,8 +41,11 @@ export interface LockOptions {
    * At least `lockTime`. By default, there is no limit.
    */
   readonly holdAtMost?: Duration;
-  /** `false` leaves the key to expire instead of releasing it. Default `true`. */
-  readonly autoUnlock?: boolean;
+  /**
+   * `false` leaves the key to expire instead of releasing it. `"onError"` releases it if the body throws, and otherwise leaves it for one
+   * `lockTime` after the body. Default `true`.
+   */
+  readonly autoUnlock?: boolean | "onError";
   /**
    * `"awaited"` (default): the caller waits for the store's reply to the release. `"background"`: it does not wait if the lock is certainly
    * still held. If only the reply shows that the lock was lost, Lockweave reports the loss in the log and the events.
@@ -51,20 +64,21 @@ export interface LockOptions {
    * and consecutive readers enter together. A reader's body may read again, but a write inside it is an error.
    */
   readonly mode?: "read" | "write";
-  /** How many callers may hold the lock at once. Default 1. If callers use different numbers for a key, the smallest one applies. */
+  /** The number of callers that may hold the lock at once. Default 1. If callers use different numbers for a key, the smallest one applies. */
   readonly permits?: number;
 }
 
-/** Where a project can set another default. Without it: in the plugin's `defaults`, and in those of `configure()`. */
+/** The place where a project can set another default. Without it: the `defaults` of the plugin and of `configure()`. */
 interface Preset {
-  /** `"plugin"`: only in the plugin's, because the attribute changes the woven code. `"nowhere"`: the attribute is about one lock. */
+  /** `"plugin"`: only the plugin's `defaults`, because the attribute changes the woven code. `"nowhere"`: the attribute is about one lock. */
   readonly preset?: "plugin" | "nowhere";
 }
 
-/** `true` or `false`. */
-interface Switch extends Preset {
+/** `true` or `false`, or one other word. */
+export interface Switch extends Preset {
   readonly kind: "switch";
   readonly default: boolean;
+  readonly or?: string;
 }
 
 /** One of a few words. */
@@ -87,10 +101,13 @@ export interface Count extends Preset {
 /** A time of at least `from`. Its limits are in milliseconds. */
 export interface Time extends Preset {
   readonly kind: "time";
-  /** The unit of a number without a unit in a tag. */
-  readonly unit: DurationUnit;
+  /** The unit of a number without a unit in a tag. `undefined`: a tag needs a unit, except for 0. */
+  readonly unit: DurationUnit | undefined;
   readonly from: number;
-  readonly default: number;
+  /** `undefined`: other attributes say what applies by default. */
+  readonly default: number | undefined;
+  /** Whether it may also be 0 or `"forever"` in code, which have no unit. */
+  readonly orForever?: boolean;
 }
 
 /** The name of a store. */
@@ -103,11 +120,11 @@ interface StoreName extends Preset {
 /** The kinds of values that woven code passes to the runtime. */
 export type OptionRow = Switch | Choice | Count | Time | StoreName;
 
-type RowFor<Value> = [Value] extends [boolean]
+type RowFor<Value> = [true] extends [Value]
   ? Switch
   : [Value] extends [number]
     ? Count
-    : [Value] extends [Duration]
+    : [Value] extends [Duration | 0 | "forever"]
       ? Time
       : string extends Value
         ? StoreName
@@ -119,12 +136,14 @@ export const LOCK_ATTRIBUTES = {
   lockTime: { kind: "time", unit: "s", from: 100, default: 30_000 },
   retryTimes: { kind: "count", from: 0, to: 1_000_000, default: 3 },
   waitTime: { kind: "time", unit: "ms", from: 0, default: 5_000 },
+  wait: { kind: "time", unit: undefined, from: 0, default: undefined, orForever: true },
   onFailure: { kind: "choice", values: ["throw", "skip"], orClass: true, default: "throw", preset: "plugin" },
+  onUnreachable: { kind: "choice", values: ["throw", "skip"], default: "throw", preset: "plugin" },
   onLost: { kind: "choice", values: ["throw", "warn"], default: "throw" },
   watchdog: { kind: "switch", default: true },
   lockAtLeast: { kind: "time", unit: "s", from: 0, default: 0 },
   holdAtMost: { kind: "time", unit: "s", from: 100, default: Infinity },
-  autoUnlock: { kind: "switch", default: true },
+  autoUnlock: { kind: "switch", default: true, or: "onError" },
   release: { kind: "choice", values: ["awaited", "background"], default: "awaited" },
   reentrant: { kind: "switch", default: false, preset: "plugin" },
   fencing: { kind: "switch", default: false },
@@ -142,19 +161,21 @@ export type NamesOf<
   [Row in keyof Table]: Table[Row]["kind"] extends Kind ? Row : never;
 }[keyof Table];
 
-/** A plain object, which has what every other one inherits. */
+/** An empty object, to see what all objects inherit. */
 const PLAIN: object = {};
 
 /**
- * Whether plain objects inherit an option, of a lock or of a call. The names are constants, because the engine answers such questions
- * about one object from a cache. A loop over a list of names takes 50 times as long, and each acquisition asks.
+ * Whether plain objects inherit an option, of a lock or of a call. The names are constants, because the engine answers such questions about one
+ * object from a cache. A loop over a list of names takes 50 times as long, and each acquisition calls this.
  */
 export function areInherited(): boolean {
   return (
     "lockTime" in PLAIN ||
     "retryTimes" in PLAIN ||
     "waitTime" in PLAIN ||
+    "wait" in PLAIN ||
     "onFailure" in PLAIN ||
+    "onUnreachable" in PLAIN ||
     "onLost" in PLAIN ||
     "watchdog" in PLAIN ||
     "lockAtLeast" in PLAIN ||
@@ -168,6 +189,7 @@ export function areInherited(): boolean {
     "mode" in PLAIN ||
     "permits" in PLAIN ||
     "signal" in PLAIN ||
+    "skipValue" in PLAIN ||
     "when" in PLAIN ||
     "site" in PLAIN ||
     "businessFlag" in PLAIN ||

@@ -10,7 +10,9 @@ export const ATTRIBUTES = {
   keyClass: { kind: "type" },
   fieldName: { kind: "fields" },
   key: { kind: "template" },
-  when: { kind: "condition" },
+  when: { kind: "expression" },
+  signal: { kind: "path" },
+  skipValue: { kind: "expression" },
   ...LOCK_ATTRIBUTES,
   each: { kind: "switch", default: false, preset: "nowhere" },
 } as const;

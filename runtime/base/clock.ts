@@ -29,7 +29,7 @@ export interface Clock {
   epochMicroseconds(): number;
   /** Runs `callback` once, `delayMs` from now and never earlier. The timer keeps the process alive. */
   after(delayMs: number, callback: () => void): CancelTimer;
-  /** Does the same, but the timer does not keep the process alive. */
+  /** Runs `callback` once like `after()`, but the timer does not keep the process alive. */
   afterInBackground(delayMs: number, callback: () => void): CancelTimer;
   /** Creates a timer that keeps the process alive while it is set. */
   timer(callback: () => void): Timer;
@@ -37,7 +37,7 @@ export interface Clock {
   timerInBackground(callback: () => void): Timer;
   /**
    * Runs `callback` after the process has read what has already arrived. After a stall, timers run before the replies that wait in the
-   * socket. A clock without this method gives those replies no such chance.
+   * socket. Without this method, timers may run first.
    */
   afterIo?(callback: () => void): void;
 }
@@ -103,8 +103,8 @@ export const systemClock: Clock = {
 type SystemTimeout = NodeJS.Timeout | (number & { ref?: undefined; unref?: undefined });
 
 /**
- * A timer that stays armed when it is cleared, and checks only when it fires whether there is still something to do. To arm and disarm one
- * of Node's timers for each command is a good part of the cost of an uncontended lock.
+ * A timer that stays armed when it is cleared, and checks only when it fires whether there is still something to do. Arming and disarming a timer of
+ * Node for each command would be a large part of the cost of an uncontended lock.
  */
 class SystemTimer implements Timer {
   readonly #callback: () => void;

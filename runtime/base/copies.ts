@@ -20,7 +20,7 @@ interface Copy {
 let own: Copy | undefined;
 
 /**
- * Returns the exports of the first loaded copy of this version, which are those given here if there is no other.
+ * Returns the exports of the first loaded copy of this version. Without an earlier copy, these are the given exports.
  *
  * @public called by a module that the build writes
  */
@@ -55,7 +55,7 @@ export function noteConfigured(): void {
   if (own !== undefined) own.isConfigured = true;
 }
 
-/** Returns what to say of other versions if this one has no configuration. Empty if none of them has one either. */
+/** Returns the message about other versions that have a configuration, if this one has none. Otherwise returns an empty text. */
 export function adviceOnCopies(): string {
   const configured = otherCopies().filter(({ isConfigured }) => isConfigured);
   if (configured.length === 0) return "";

@@ -9,6 +9,7 @@ export type LockErrorCode =
   | "LOCK_BAD_KEY"
   | "LOCK_BAD_OPTION"
   | "LOCK_CLOSED"
+  | "LOCK_NOT_HELD"
   | "LOCK_NOT_WOVEN";
 
 // Not `ErrorOptions`, because that type needs `lib: ["es2022"]`.
@@ -16,21 +17,58 @@ export type LockErrorCode =
 export interface LockErrorOptions {
   /** The original error. */
   readonly cause?: unknown;
+  /** The full key of the lock. */
+  readonly key?: string;
+  /** The function that asked for the lock, such as `OrderService.pay`. */
+  readonly site?: string | undefined;
+  /** The holder of the lock, if the wait ended without it. */
+  readonly holder?: LockErrorHolder | undefined;
+}
+
+/** The holder of a lock, as far as the waiter knows it. */
+export interface LockErrorHolder {
+  /** The request ID of a holder in another process. A value that another program wrote is left out, because it may be secret. */
+  readonly storeValue?: string;
+  /** The host of a holder in another process, if both processes announce themselves: see `configure({ announce })`. */
+  readonly host?: string;
+  /** The number of its process: of this one, or of one that announced itself. */
+  readonly pid?: number;
+  /** Its function. Another process announces only functions that hold a lock for longer than a second. */
+  readonly site?: string | undefined;
 }
 
 /** The base of every error that Lockweave throws. */
 export class LockError extends Error {
   /** The same for all errors of a class, even if several copies of the package are loaded. */
   readonly code: LockErrorCode;
+  /** The full key of the lock, if the error is about one lock. */
+  declare readonly key?: string;
+  /** The function that asked for the lock, such as `OrderService.pay`. */
+  declare readonly site?: string;
+  /** The holder of the lock, after a timeout. */
+  declare readonly holder?: LockErrorHolder;
 
-  constructor(code: LockErrorCode, message: string, options?: LockErrorOptions) {
+  constructor(code: LockErrorCode, message: string, options: LockErrorOptions = {}) {
     super(message, options);
     this.name = new.target.name;
     this.code = code;
+    // Object.prototype may have a property with such a name.
+    for (const field of ["key", "site", "holder"] as const) {
+      const value = Object.hasOwn(options, field) ? options[field] : undefined;
+      if (value === undefined) continue;
+      Object.defineProperty(this, field, { value, enumerable: true, configurable: true, writable: true });
+    }
+  }
+
+  /** Returns the fields for a log in JSON. `cause` is its message. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { name, code, message, key, site, holder, cause } = this;
+    const reason = cause === undefined ? undefined : errorMessage(cause);
+    return { name, code, message, key, site, holder, cause: reason };
   }
 }
 
-/** Another caller held the lock for the whole wait budget (`retryTimes` x `waitTime`). */
+/** Another caller held the lock for the whole wait budget (`wait`, or `retryTimes` x `waitTime`). */
 export class LockWaitTimeoutError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_WAIT_TIME_OUT", message, options);
@@ -76,6 +114,13 @@ export class LockOptionError extends LockError {
 export class LockClosedError extends LockError {
   constructor(message: string, options?: LockErrorOptions) {
     super("LOCK_CLOSED", message, options);
+  }
+}
+
+/** A function with `@needsLock` was called without that lock. If the lock was lost or released, `cause` is a {@link LockLostError}. */
+export class LockNotHeldError extends LockError {
+  constructor(message: string, options?: LockErrorOptions) {
+    super("LOCK_NOT_HELD", message, options);
   }
 }
 

@@ -7,9 +7,8 @@ export type KeyValue = string | number | bigint | boolean;
 
 /**
  * Returns the key of a lock: `LOCK_<businessFlag>_<part>,<part>...`, or `LOCK_<businessFlag>` without parts.
- *
- * Different flags and parts never make the same key. `_` ends the flag and `,` ends a part. Inside of them these characters, and `%`, are
- * escaped as `%5F`, `%2C`, and `%25`. A number and its text (`7` and `"7"`) are the same part.
+ * Different flags and parts never make the same key. In a flag, `_` becomes `%5F`. In a part, `,` becomes `%2C`. In both, `%` becomes `%25`.
+ * A number and its text (`7` and `"7"`) are the same part.
  *
  * @throws {LockKeyError} if a part identifies nothing: `undefined`, `null`, `""`, `NaN`, an object, or an integer beyond `2 ** 53`
  */

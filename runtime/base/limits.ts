@@ -32,3 +32,6 @@ export const RESERVED_NAMESPACE = "lockweave:";
 /** The default number of releases that may be under way while nobody waits for them, and the largest number that `openReleases` allows. */
 export const OPEN_RELEASES = 1_000;
 export const MOST_OPEN_RELEASES = 1_000_000;
+
+/** The length of an announcement of a process, in characters. A longer one does not come from Lockweave, and is ignored. */
+export const LONGEST_ANNOUNCEMENT = 300_000;

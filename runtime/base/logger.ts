@@ -2,13 +2,19 @@ import { LockOptionError } from "./errors";
 import { inRoot } from "./root-context";
 import { formatValue } from "./format-value";
 
+/** The fields of a log line, such as `key`, `site`, and `requestId`. Empty if the line is not about one lock. */
+export type LogFields = object;
+
 /** Receives log lines. `console` is a logger. Lockweave does not wait for an asynchronous logger. */
 export interface Logger {
-  /** Receives each step of a lock: wait, hold, and release. */
-  debug?(message: string): void;
-  /** Receives warnings, such as a lost lock or a release without a reply. */
-  warn(message: string): void;
+  /** Receives each step of a lock: wait, hold, and release. `fields` come only if `logFields` is set. */
+  debug?(message: string, fields?: LogFields): void;
+  /** Receives warnings, such as a lost lock or a release without a reply. `fields` come only if `logFields` is set. */
+  warn(message: string, fields?: LogFields): void;
 }
+
+/** The position of the fields among the arguments of a logger. */
+export type FieldOrder = "first" | "last";
 
 /** @throws {LockOptionError} if it is not a logger */
 export function assertLogger(logger: Logger): void {
@@ -30,12 +36,19 @@ export interface SafeLogger extends Logger {
 const MAX_REMEMBERED = 1_000;
 
 /** Returns a logger that protects locks from the given one, which may throw, reject, or never settle. */
-export function safeLogger(logger: Logger): SafeLogger {
+export function safeLogger(logger: Logger, order?: FieldOrder): SafeLogger {
   const warned = new Set<string>();
-  const warn = (message: string): void => attempt(() => logger.warn(oneLine(message)));
+  const own: { warn(...line: unknown[]): void; debug?(...line: unknown[]): void } = logger;
+  const lineOf = (message: string, fields: LogFields = {}): readonly unknown[] => {
+    const text = oneLine(message);
+    if (order === undefined) return [text];
+    return order === "first" ? [fields, text] : [text, fields];
+  };
+  const warn = (message: string, fields?: LogFields): void =>
+    attempt(() => own.warn(...lineOf(message, fields)));
   return {
-    ...(logger.debug !== undefined && {
-      debug: (message) => attempt(() => logger.debug?.(oneLine(message))),
+    ...(own.debug !== undefined && {
+      debug: (message, fields) => attempt(() => own.debug?.(...lineOf(message, fields))),
     }),
     warn,
     warnOnce(message) {

@@ -31,11 +31,19 @@ export function readOptions<Options extends object>(
     if (!names.includes(name)) throw unknownOption(name);
     options[name] = readFrom(`The option \`${name}\``, () => given[name as keyof Options]);
   }
+  assertOwn(given, options, names);
+  return options as Options;
+}
+
+/**
+ * @param own the options that were read from `given`
+ * @throws {LockOptionError} if `given` has an option with one of these names that `own` lacks
+ */
+export function assertOwn(given: object, own: object, names: readonly string[]): void {
   for (const name of names) {
     const isThere = readFrom("The options", () => name in given);
-    if (isThere && !(name in options)) throw new LockOptionError(notOwn(name));
+    if (isThere && !(name in own)) throw new LockOptionError(notOwn(name));
   }
-  return options as Options;
 }
 
 /** Returns the first of these options that the object inherits or that is not enumerable, if there is one. */

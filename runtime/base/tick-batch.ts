@@ -6,7 +6,7 @@ import { inRoot, runInNextTick, runInPromiseJob } from "./root-context";
  */
 export class TickBatch<Item> {
   readonly #send: (items: readonly Item[]) => void;
-  #items: Item[] = [];
+  #items: Item[] = NONE;
 
   /** @param send never gets an empty list */
   constructor(send: (items: readonly Item[]) => void) {
@@ -16,15 +16,15 @@ export class TickBatch<Item> {
   /**
    * Adds an item. Returns the number of items that the batch has then.
    *
-   * @param isAtOnce whether the next promise job sends the batch. It is late enough for items that one piece of code adds together. By
-   * default the next tick does, which runs after all pending promise jobs, so callers that one reply woke share a batch
+   * @param isAtOnce whether the next promise job sends the batch. That is late enough for items that one piece of code adds together. By default, the
+   * next tick sends it. It runs after all pending promise jobs, so callers that one reply woke share a batch
    */
   add(item: Item, isAtOnce = false): number {
-    const count = this.#items.push(item);
-    if (count > 1) return count;
+    if (this.#items.length > 0) return this.#items.push(item);
+    this.#items = [item]; // A push to an empty list would reserve room for 16 more, and most lists have one item.
     if (isAtOnce) runInPromiseJob(this.#flush);
     else runInNextTick(this.#flush);
-    return count;
+    return 1;
   }
 
   /** Removes an item that was not sent yet. Returns whether it did. */
@@ -43,10 +43,13 @@ export class TickBatch<Item> {
   readonly #flush = (): void => {
     const items = this.#items;
     if (items.length === 0) return;
-    this.#items = [];
+    this.#items = NONE;
     this.#send(items);
   };
 }
+
+/** An empty list, which is never changed. */
+const NONE: never[] = [];
 
 /** Splits a list into parts of at most `size` items. */
 export function partsOf<Item>(items: readonly Item[], size: number): readonly (readonly Item[])[] {

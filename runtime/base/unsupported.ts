@@ -1,7 +1,7 @@
 /** A place where Lockweave cannot run, by the name of its entry files: `not-in-browser.mjs`. */
 export type Unsupported = "browser" | "edge" | "workers";
 
-/** What errors say about each place, both at the import and at the build. */
+/** The texts about each place for errors at the import and at the build. */
 export const UNSUPPORTED: Readonly<
   Record<Unsupported, { readonly where: string; readonly why: string; readonly fix: string }>
 > = {
@@ -25,8 +25,8 @@ export const UNSUPPORTED: Readonly<
 /** Returns the error text of the entry files for a place where Lockweave cannot run. */
 export function refusalIn(place: Unsupported): string {
   const { where, why, fix } = UNSUPPORTED[place];
-  return `lockweave cannot run ${where}. ${why}. Fix: ${fix}.${place === "browser" ? ADVICE_ON_JSDOM : ""}`;
+  return `lockweave cannot run ${where}. ${why}. Fix: ${fix}${place === "browser" ? ADVICE_ON_JSDOM : ""}`;
 }
 
 const ADVICE_ON_JSDOM =
-  ' If this is a test in Jest with jsdom, set `testEnvironmentOptions: { customExportConditions: ["node"] }`.';
+  '. If this is a test in Jest with jsdom, set `testEnvironmentOptions: { customExportConditions: ["node"] }`';

@@ -4,14 +4,20 @@ import type { Store } from "../stores/port";
 
 /**
  * Ends the locks of all stores of a configuration, and closes the stores. It waits for bodies for at most `patienceMs`: see `shutdown()`.
+ *
+ * @param inUse returns the configurations that stay in use. A store that one of them also has stays open
  */
-export async function drainAndClose({ queues, all }: Locker, patienceMs: number): Promise<void> {
+export async function drainAndClose(
+  { manager, all }: Locker,
+  patienceMs: number,
+  inUse: () => readonly Locker[],
+): Promise<void> {
   const lockers = [...all.values()];
-  const others = lockers.map((each) => each.queues).filter((each) => each !== queues);
-  await queues.drain(patienceMs, others);
-  all.fallSilent(); // Not earlier, because people inspect a process most while it drains for a long time.
-  for (const each of lockers) each.queues.revokeAll(SHUT_DOWN);
-  await closeStores(lockers, () => []);
+  const others = lockers.map((each) => each.manager).filter((each) => each !== manager);
+  await manager.drain(patienceMs, others);
+  all.stopAnnouncing(); // People often inspect a process that drains for a long time, so its announcement ends only now.
+  for (const each of lockers) each.manager.revokeAll(SHUT_DOWN);
+  await closeStores(lockers, inUse);
 }
 
 /**
@@ -21,8 +27,8 @@ export async function drainAndClose({ queues, all }: Locker, patienceMs: number)
  */
 export async function closeIdle({ all }: Locker, inUse: () => readonly Locker[]): Promise<void> {
   const lockers = [...all.values()];
-  all.fallSilent();
-  for (const { queues } of lockers) queues.close();
+  all.stopAnnouncing();
+  for (const { manager } of lockers) manager.close();
   await closeStores(lockers, inUse);
 }
 
@@ -32,8 +38,8 @@ function storesOf({ all }: Locker): Store[] {
 
 async function closeStores(lockers: readonly Locker[], inUse: () => readonly Locker[]): Promise<void> {
   // A lock that cannot be released by then expires by itself.
-  await Promise.all(lockers.map((each) => each.queues.settled()));
-  // Not earlier: in the meantime, another configuration that has one of the stores may have come into force.
+  await Promise.all(lockers.map((each) => each.manager.settled()));
+  // This must come last: a configuration that has one of the stores may have come into force in the meantime.
   const kept = new Set(inUse().flatMap((each) => storesOf(each)));
   // A store that fails to close must not keep the others open.
   const unused = lockers.filter(({ store }) => !kept.has(store));

@@ -1,34 +1,28 @@
 import { announce } from "../diagnostics/announce";
+import { holderFinder } from "../diagnostics/announced-holder";
 import { requestIds } from "../base/request-id";
 import { assertClock, inRootContext, systemClock, type Clock } from "../base/clock";
 import { milliseconds, type Duration } from "../base/duration";
-import { RUNNER } from "../base/runner";
-import { adviceOnCopies, assertOneVersion, noteConfigured } from "../base/copies";
-import { namesOf, openStores, type RedisTarget } from "./configured-stores";
-import { LockMisconfiguredError, LockNotWovenError, LockOptionError } from "../base/errors";
-import {
-  begin,
-  endAll,
-  lockerInForce,
-  newestLocker,
-  replace,
-  replaceableBy,
-  type Configured,
-} from "./in-force";
+import { assertOneVersion, noteConfigured } from "../base/copies";
+import { namesOf, openStores, type RedisTarget, type StoreTarget } from "./configured-stores";
+import { LockNotWovenError, LockOptionError } from "../base/errors";
+import { NOT_WOVEN } from "./not-woven";
+import { begin, endAll, newestLocker, replace, replaceableBy, type Configured } from "./in-force";
 import { DEFAULT_STORE, MOST_OPEN_RELEASES, OPEN_RELEASES } from "../base/limits";
 import { assertAllNeeded, missingOf, noStore, noteNeed } from "./required-stores";
 import { checkSignals, shutdownOnSignals } from "./on-signals";
 import { Events } from "../lock/events";
-import type { Locker, Lockers } from "../lock/locker";
-import { assertLogger, quietConsole, safeLogger, type Logger } from "../base/logger";
+import { CallSites, termsOf, type Locker, type Lockers } from "../lock/locker";
+import { assertLogger, quietConsole, safeLogger, type FieldOrder, type Logger } from "../base/logger";
+import { assertHandler, type FailureHandler } from "../lock/on-failure";
 import { OpenReleases } from "../lock/open-releases";
-import { oncePerCallSite } from "../lock/call-sites";
 import { settle, settleDefaults, type LockOptions, type Settings } from "../lock/settings";
 import { wholeNumber } from "../attributes/check";
 import { isOptions, readFrom, readOptions } from "../base/options";
 import { LockManager } from "../queue/lock-manager";
 import { inRoot } from "../base/root-context";
 import type { Store } from "../stores/port";
+import type { PostgresTarget } from "../stores/postgres/target";
 import { formatValue } from "../base/format-value";
 import { warnOfSlowLocks } from "../diagnostics/slow-locks";
 
@@ -38,18 +32,31 @@ export type SignalName = `SIG${string}`;
 /** The options of `configure()`. */
 export interface Configuration {
   /**
-   * An ioredis client, which you close yourself. Or a `redis://` URL or `{ url, tls }`, for which Lockweave opens and closes a connection.
-   * An array of three or more of them makes a quorum of independent masters: see `quorumStore()`.
+   * A client of ioredis, node-redis, Valkey GLIDE, or Bun, which you close yourself, or the address of a server, to which Lockweave connects. An
+   * array of three or more servers is a quorum, as `quorumStore()` makes it.
    */
   readonly redis?: RedisTarget;
-  /** A store instead of `redis`, such as `memoryStore()`. */
+  /**
+   * PostgreSQL instead of `redis`: a URL, a `Pool` of `pg`, a client of postgres.js, or `{ url, schema }`. Lockweave opens its own
+   * connections, and closes them.
+   */
+  readonly postgres?: PostgresTarget;
+  /** A store instead of `redis` or `postgres`, such as `memoryStore()`. */
   readonly store?: Store;
-  /** Other stores by name: `{ payments: "redis://..." }` for tags with `store=payments`. The same key is a different lock in each store. */
-  readonly stores?: Readonly<Record<string, RedisTarget | Store>>;
+  /**
+   * Other stores by name: `{ payments: "redis://...", ledger: { postgres: "postgres://..." } }` for tags with `store=payments` or
+   * `store=ledger`. The same key is a different lock in each store.
+   */
+  readonly stores?: Readonly<Record<string, StoreTarget>>;
   /** Options for all locks that do not set their own. Set options that change the woven code in the plugin's `defaults`. */
-  readonly defaults?: Omit<LockOptions, "onFailure" | "reentrant" | "mode" | "permits">;
+  readonly defaults?: Omit<LockOptions, "onFailure" | "onUnreachable" | "reentrant" | "mode" | "permits">;
   /** Receives log lines. By default, warnings go to `console.warn`, and nothing else is logged. `console` also shows each step of a lock. */
   readonly logger?: Logger;
+  /**
+   * Also passes the fields of each log line to the logger, such as `key`, `site`, and `requestId`: before the message (`"first"`, for pino and
+   * bunyan), or after it (`"last"`, for winston and `console`). Without `logger`, it has no effect. Default: the message alone.
+   */
+  readonly logFields?: FieldOrder;
   /** The longest time that one command to the store may take. Default `"1s"`. */
   readonly commandTimeout?: Duration;
   /**
@@ -63,16 +70,24 @@ export interface Configuration {
    * listener `await shutdown()` instead. Default: none, so call `shutdown()` yourself.
    */
   readonly shutdownOn?: readonly SignalName[];
+  /** The longest wait of `shutdown()` for running bodies, unless that call sets its own. Default `"10s"`. */
+  readonly patience?: Duration;
+  /**
+   * Handles a lock that is not free within the wait budget, for all calls that set no `onFailure` of their own. It may throw an error, which
+   * the call then throws. Otherwise, the call throws the `LockWaitTimeoutError`. The body never runs.
+   */
+  readonly onFailure?: FailureHandler;
   /** The clock of the runtime, for tests. */
   readonly clock?: Clock;
   /**
    * Writes the host, pid, and version of this process to the stores, so that `npx lockweave top` can name the holder of a lock. This costs
-   * one `SET` every 20 s. While the process holds or waits for a lock for longer than a second, it costs one every 5 s. Default `false`.
+   * one `SET` every 20 s. While the process holds or waits for a lock for longer than a second, it costs one every 5 s, which also contains
+   * the keys of these locks, and the number of calls that wait for each. The error of a timeout names an announced holder in another process,
+   * which costs one `GET`. Default `false`.
    */
   readonly announce?: boolean;
-  /**
-   * Warns about a lock that is held or waited for longer than this, such as `"5s"`. A warning about a waiter names the holder. Default: no
-   * warnings.
+  /** Warns about a lock that a caller holds, or waits for, for longer than this, such as `"5s"`. A warning about a waiter names the holder.
+   * Default: no warnings.
    */
   readonly warnAfter?: Duration;
   /** `false` if the application has no tags, and its build does not weave. */
@@ -81,18 +96,25 @@ export interface Configuration {
 
 const OPTIONS: readonly string[] = [
   "redis",
+  "postgres",
   "store",
   "stores",
   "defaults",
   "logger",
+  "logFields",
   "commandTimeout",
   "openReleases",
   "shutdownOn",
+  "patience",
+  "onFailure",
   "clock",
   "announce",
   "warnAfter",
   "woven",
 ] satisfies (keyof Configuration)[];
+
+/** The default of `patience`. */
+const PATIENCE_MS = 10_000;
 
 /**
  * Sets the stores of locks. Call it once, at startup.
@@ -112,14 +134,16 @@ export function configure(configuration: Configuration, handshake?: "woven", cal
   const isWoven = handshake === "woven";
   if (!isWoven && !isOptions(configuration)) throw new LockNotWovenError(NOT_WOVEN);
   const own = readConfiguration(configuration);
-  const { woven, shutdownOn = [] } = own;
+  const { woven, shutdownOn = [], patience } = own;
   if (!isWoven && woven !== false) throw new LockNotWovenError(NOT_WOVEN);
   const signals = checkSignals(shutdownOn);
+  const patienceMs = patience === undefined ? PATIENCE_MS : milliseconds("patience", patience);
   const open = (means: Means): Configured => {
     const opened = createLocker(own, means);
     return {
       given: own,
       locker: opened,
+      patienceMs,
       callSite,
       listen: () => shutdownOnSignals(signals, shutdown, opened),
     };
@@ -141,7 +165,7 @@ function warnOfMissing(configured: Configured): Configured {
 }
 
 /**
- * Does the same for unit tests, whose own code need not be woven.
+ * Sets the stores of locks for unit tests, whose own code need not be woven.
  *
  * @param openStore opens the default store, and each store that a lock names
  * @param always settings that override those of every lock
@@ -151,7 +175,7 @@ export function configureForTests(openStore: () => Store, always: Partial<Settin
   replaceableBy(undefined);
   const given = { store: openStore() };
   const opened = createLocker(given, { always, openStore });
-  begin({ given, locker: opened, callSite: undefined, listen: () => () => {} });
+  begin({ given, locker: opened, patienceMs: PATIENCE_MS, callSite: undefined, listen: () => () => {} });
 }
 
 /**
@@ -171,22 +195,6 @@ function lockerOf(store: string, sites: readonly string[], lockers: Lockers): Lo
   const names = Array.from(lockers.values(), ({ name }) => name);
   throw noStore([[store, sites]], names);
 }
-
-const NOT_WOVEN = [
-  "This build was not woven: functions with @redisLock would run unlocked.",
-  `Fix: run \`${RUNNER} lockweave init\`. It sets up your compiler or bundler, and shows each change before it writes. By hand:`,
-  '- tspc (from ts-patch): { "transform": "lockweave/transformer", "transformProgram": true } among the `plugins` in tsconfig.json. Plain tsc ignores plugins.',
-  "- NestJS with tsc or webpack: that plugin, and a TypeScript that `ts-patch install` has patched.",
-  "- NestJS with swc: start the output with `node --import lockweave/register`, and set `preserveAllComments` to true in .swcrc.",
-  `- TypeScript 7: \`${RUNNER} lockweave build\`.`,
-  "- Bundlers and Next.js: Lockweave's plugin. Jest: lockweave/jest.",
-  "- Node's type stripping, tsx, Bun, and Deno: lockweave/register, loaded before your code.",
-  "If you have done that, check these points:",
-  "- `plugins` in a tsconfig.json replace those of the file that it extends. `npm install` undoes `ts-patch install`.",
-  '- ts-node needs "compiler": "ts-patch/compiler".',
-  "- Call configure() directly by its imported name. Do not pass it as a value.",
-  "If the application has no tags: configure({ ..., woven: false }).",
-].join("\n  ");
 
 interface Means {
   /** Receives the names of the stores before they are opened. */
@@ -216,7 +224,14 @@ function openLocker(configuration: Configuration, means: Means): Locker {
   } = configuration;
   const { openReleases = OPEN_RELEASES } = configuration;
   readFrom("The option `logger`", () => assertLogger(logger));
-  const { woven, warnAfter, announce: isAnnounced = false } = configuration;
+  const { logFields } = configuration;
+  if (logFields !== undefined && logFields !== "first" && logFields !== "last") {
+    throw new LockOptionError(
+      `Expected \`logFields\` to be "first" or "last", got ${formatValue(logFields)}`,
+    );
+  }
+  const { woven, warnAfter, announce: isAnnounced = false, onFailure } = configuration;
+  assertHandler(onFailure);
   if (woven !== undefined && typeof woven !== "boolean") {
     throw new LockOptionError(`Expected \`woven\` to be true or false, got ${formatValue(woven)}`);
   }
@@ -234,10 +249,10 @@ function openLocker(configuration: Configuration, means: Means): Locker {
     throw noStore([[settings.store, ["configure({ defaults })"]]], names);
   }
   assertNames(names);
-  return openStores(configuration, (stores) => {
+  const safe = safeLogger(logger, logger === quietConsole ? undefined : logFields);
+  return openStores(configuration, safe, (stores) => {
     const defaultStore = stores.get(settings.store);
     if (defaultStore !== undefined) checkReplicas(settings, defaultStore);
-    const safe = safeLogger(logger);
     const { processNumber, next: newRequestId } = requestIds();
     const lockers = new Map<string, Locker>();
     let stopAnnouncing = (): void => {};
@@ -245,29 +260,27 @@ function openLocker(configuration: Configuration, means: Means): Locker {
     const open = (name: string, store: Store): Locker => {
       const prefix = name === DEFAULT_STORE ? "" : `${name}: `;
       const warn = (message: string): void => safe.warnOnce(prefix + message);
-      const created: Locker = {
-        ...shared,
-        name,
-        store,
-        queues: new LockManager(clock, store, commandTimeoutMs, newRequestId, warn),
-      };
+      const manager = new LockManager(clock, store, commandTimeoutMs, newRequestId, warn);
+      const finder = isAnnounced ? holderFinder({ store, manager }) : undefined;
+      const created: Locker = { ...shared, name, store, manager, findHolder: finder };
       lockers.set(name, created);
       return created;
     };
     const all: Lockers = {
       get: (name) => lockers.get(name) ?? (openStore && open(name, openStore())),
       values: () => lockers.values(),
-      fallSilent() {
+      stopAnnouncing() {
         stopAnnouncing();
         stopWarning();
       },
     };
     const shared = {
       defaults: settings,
-      callSite: oncePerCallSite((options, site, others) => {
+      callSites: new CallSites((options, site, others) => {
         const settled = { ...settle(options, settings, others), ...always };
         const found = lockerOf(settled.store, site === undefined ? [] : [site], all);
-        return { locker: found, settings: checkReplicas(settled, found.store), site };
+        const isOwn = (options as LockOptions).onFailure !== undefined;
+        return termsOf(found, checkReplicas(settled, found.store), site, isOwn ? undefined : onFailure);
       }),
       clock,
       logger: safe,
@@ -278,7 +291,7 @@ function openLocker(configuration: Configuration, means: Means): Locker {
     };
     for (const [name, store] of stores) open(name, store);
     if (slowAfterMs !== undefined) {
-      stopWarning = warnOfSlowLocks(all, processNumber, slowAfterMs, clock, (message) => safe.warn(message));
+      stopWarning = warnOfSlowLocks(all, processNumber, slowAfterMs, clock, safe.warn);
     }
     if (isAnnounced) stopAnnouncing = announce(stores, processNumber, clock, commandTimeoutMs);
     return lockerOf(DEFAULT_STORE, [], all);
@@ -294,7 +307,7 @@ function readConfiguration(given: Configuration): Configuration {
   return readOptions(given, OPTIONS, (name) => {
     const hint = ADDRESS_OPTIONS.has(name) ? ADDRESS_HINT : "";
     return new LockOptionError(
-      `configure() has no option \`${name}\`. The options are ${OPTIONS.join(", ")}.${hint}`,
+      `configure() has no option \`${name}\`. The options are ${OPTIONS.join(", ")}${hint}`,
     );
   });
 }
@@ -310,28 +323,13 @@ const ADDRESS_OPTIONS: ReadonlySet<string> = new Set([
   "tls",
 ]);
 const ADDRESS_HINT =
-  ' The address of the server goes in `redis`: { redis: "redis://user:password@host:6379/0" }, or { redis: new Redis({ host, port }) } with ioredis.';
+  '. The address of the server goes in `redis`: { redis: "redis://user:password@host:6379/0" }, or { redis: new Redis({ host, port }) } with ioredis';
 
 /** @throws {LockOptionError} if the settings need replicas, and the store does not support them */
 function checkReplicas(settings: Settings, { confirmsReplicas = false }: Store): Settings {
   if (settings.replicas === 0 || confirmsReplicas) return settings;
   throw new LockOptionError(
-    `replicas=${settings.replicas} needs \`configure({ redis })\` with one Redis, Sentinel, or a cluster. This store has no replicas. For a quorum, leave \`replicas\` out, because a majority of its masters confirms each lock.`,
-  );
-}
-
-/**
- * Returns the locker in force.
- *
- * @throws {LockMisconfiguredError} if there is none
- */
-export function locker(): Locker {
-  const current = lockerInForce();
-  if (current !== undefined) return current;
-  const advice = adviceOnCopies();
-  if (advice !== "") throw new LockMisconfiguredError(`No lock store is configured here. ${advice}`);
-  throw new LockMisconfiguredError(
-    'No lock store is configured. Fix: call configure({ redis: "redis://localhost:6379" }) from "lockweave" once at startup. In a unit test, call testLocks() from "lockweave/testing"',
+    `replicas=${settings.replicas} needs \`configure({ redis })\` with one Redis, Sentinel, or a cluster. This store has no replicas. For a quorum, leave \`replicas\` out, because a majority of its masters confirms each lock`,
   );
 }
 
@@ -340,13 +338,12 @@ export function locker(): Locker {
  * one to finish. Then it rejects all waiters with a `LockClosedError`, revokes and releases the locks that are still held, and closes the
  * connections that `configure()` opened.
  *
- * @param options.patience the longest wait for bodies. The default is `"10s"`. `"0s"` does not wait
+ * @param options.patience the longest wait for bodies. The default is the `patience` of `configure()`. `"0s"` does not wait
  */
 export async function shutdown(options: { readonly patience?: Duration } = {}): Promise<void> {
   const expected = (): LockOptionError =>
     new LockOptionError(`Expected shutdown() or shutdown({ patience: "10s" }), got ${formatValue(options)}`);
   if (!isOptions(options)) throw expected();
-  const { patience = "10s" } = readOptions(options, ["patience"], expected);
-  const patienceMs = milliseconds("patience", patience);
-  await endAll(patienceMs);
+  const { patience } = readOptions(options, ["patience"], expected);
+  await endAll(patience === undefined ? undefined : milliseconds("patience", patience));
 }

@@ -1,28 +1,39 @@
 import { LockOptionError } from "../base/errors";
 import { DEFAULT_STORE, STORE_NAME } from "../base/limits";
-import { isOptions, readFrom } from "../base/options";
+import { isOptions, readFrom, readOptions } from "../base/options";
 import { formatValue } from "../base/format-value";
-import type { Store, StoreAdmin, StoreBatch, StoreQueue } from "../stores/port";
-import { quorumStore } from "../stores/quorum/quorum-store";
+import type { Store } from "../stores/port";
+import { checkStore } from "./check-store";
+import { quorumStoreOf } from "../stores/quorum/quorum-store";
 import { isAddress, type RedisAddress } from "../stores/redis/address";
-import type { RedisClient } from "../stores/redis/client";
+import type { GivenClient, QuorumClient, UnsupportedUpstash } from "../stores/redis/client";
+import type { LibraryLog } from "../stores/load-library";
+import { mayLookLikeStore } from "../stores/redis/recognize-client";
 import { redisStore, redisStoreAt } from "../stores/redis/redis";
+import { describePostgresValue } from "../stores/postgres/recognize";
+import { loadPostgres } from "../stores/postgres/load-postgres";
+import type { PostgresTarget } from "../stores/postgres/target";
 
-/**
- * An ioredis client, which you close yourself, or an address, for which Lockweave opens and closes a connection. An array of three or more
- * of them is a quorum of independent masters, as `quorumStore(masters)` makes it.
- */
-export type RedisTarget = RedisClient | RedisAddress | readonly (RedisClient | RedisAddress)[];
+/** The value of `redis` in `configure()`: a client, an address, or an array of these for a quorum. */
+export type RedisTarget =
+  GivenClient | RedisAddress | UnsupportedUpstash | readonly (QuorumClient | RedisAddress)[];
+
+/** A store in `stores` of `configure()`. */
+export type StoreTarget = RedisTarget | Store | { readonly postgres: PostgresTarget };
 
 /** The options of `configure()` that say where locks live. */
 export interface Places {
   readonly redis?: RedisTarget;
+  readonly postgres?: PostgresTarget;
   readonly store?: Store;
-  readonly stores?: Readonly<Record<string, RedisTarget | Store>>;
+  readonly stores?: Readonly<Record<string, StoreTarget>>;
 }
 
+/** The options that name the default store. */
+const DEFAULTS = ["redis", "postgres", "store"] as const satisfies (keyof Places)[];
+
 /**
- * Returns the names of the stores. The default store, of `redis` or `store`, comes first.
+ * Returns the names of the stores. The default store, of `redis`, `postgres`, or `store`, comes first.
  *
  * @throws {LockOptionError} if a name is not allowed
  */
@@ -40,21 +51,36 @@ export function namesOf({ stores = {} }: Places): readonly string[] {
 /**
  * Opens the stores and passes them to `use`.
  *
+ * @param log receives which client library a URL uses
  * @param use receives the stores by name, the default store first
  * @throws {LockOptionError} if one of them cannot be a store. If this or `use` throws, no store is left open
  */
-export function openStores<Made>(places: Places, use: (stores: ReadonlyMap<string, Store>) => Made): Made {
+export function openStores<Made>(
+  places: Places,
+  log: LibraryLog,
+  use: (stores: ReadonlyMap<string, Store>) => Made,
+): Made {
   const { stores = {} } = places;
   const opened = new Map<string, Store>();
   const ours: Store[] = [];
+  const keep = (store: Store): Store => {
+    ours.push(store);
+    return store;
+  };
+  const openers: Openers = {
+    openRedis: (place, what) => keep(openPlace(place, what, log)),
+    openPostgres: (place, what) => keep(loadPostgres().postgresStoreAt(place, what, log)),
+  };
   try {
-    opened.set(DEFAULT_STORE, openDefault(places, ours));
+    opened.set(DEFAULT_STORE, openDefault(places, openers));
     for (const name of readFrom("`stores`", () => Object.keys(stores))) {
       const what = `stores.${name}`;
       const open = (): Store => {
         const place: unknown = stores[name];
-        const isStore = typeof (place as Partial<Store> | null | undefined)?.acquire === "function";
-        return isStore ? checked(place as Store, what) : openRedis(place as RedisTarget, what, ours);
+        if (isStore(place)) return checkStore(place, what);
+        return isOfPostgres(place)
+          ? openers.openPostgres(readPostgres(place, what), `${what}.postgres`)
+          : openers.openRedis(place as RedisTarget, what);
       };
       opened.set(name, readFrom(`\`${what}\``, open));
     }
@@ -65,10 +91,34 @@ export function openStores<Made>(places: Places, use: (stores: ReadonlyMap<strin
   }
 }
 
+function isStore(place: unknown): place is Store {
+  return (
+    typeof (place as Partial<Store> | null | undefined)?.acquire === "function" && !mayLookLikeStore(place)
+  );
+}
+
+/** Opens stores that `configure()` closes. */
+interface Openers {
+  openRedis(place: RedisTarget, what: string): Store;
+  openPostgres(place: PostgresTarget, what: string): Store;
+}
+
+function isOfPostgres(place: unknown): place is { readonly postgres: PostgresTarget } {
+  return isOptions(place) && "postgres" in place;
+}
+
+function readPostgres(place: { readonly postgres: PostgresTarget }, what: string): PostgresTarget {
+  const expected = (name: string): LockOptionError =>
+    new LockOptionError(
+      `Expected \`${what}\` to be { postgres: ... }, got the option \`${name}\` next to it. Fix: put the options into \`postgres\`: { postgres: { url: "postgres://...", schema: "locks" } }`,
+    );
+  return readOptions(place, ["postgres"], expected).postgres;
+}
+
 function assertName(name: string): void {
   if (name === DEFAULT_STORE) {
     throw new LockOptionError(
-      `\`stores\` cannot contain \`${DEFAULT_STORE}\`, because that is the name of the store in \`redis\` or \`store\``,
+      `\`stores\` cannot contain \`${DEFAULT_STORE}\`, because that is the name of the store in \`redis\`, \`postgres\`, or \`store\``,
     );
   }
   if (STORE_NAME.test(name)) return;
@@ -77,69 +127,36 @@ function assertName(name: string): void {
   );
 }
 
-function openDefault(places: Places, ours: Store[]): Store {
-  const { redis, store, stores } = places;
-  if ((redis === undefined) === (store === undefined)) {
-    const named = (["redis", "store"] as const).find((name) => name in places);
+function openDefault(places: Places, { openRedis, openPostgres }: Openers): Store {
+  const given = DEFAULTS.filter((name) => places[name] !== undefined);
+  if (given.length !== 1) {
+    const { stores } = places;
+    const named = DEFAULTS.find((name) => name in places);
     // Typically an environment variable that is not set.
-    const neither = named === undefined ? "neither" : `neither (\`${named}\` is undefined)`;
-    const got = redis === undefined ? neither : "both";
-    const why = stores === undefined || got === "both" ? "" : ", for locks that name no store";
+    const none = named === undefined ? "none" : `none (\`${named}\` is undefined)`;
+    const got = given.length === 0 ? none : given.map((name) => `\`${name}\``).join(" and ");
+    const why = stores === undefined || given.length > 0 ? "" : ", for locks that name no store";
     throw new LockOptionError(
-      `Expected configure() to be given either \`redis\` or \`store\`, got ${got}${why}`,
+      `Expected configure() to be given one of \`redis\`, \`postgres\`, and \`store\`, got ${got}${why}`,
     );
   }
+  const { redis, postgres, store } = places;
+  if (postgres !== undefined) return readFrom("`postgres`", () => openPostgres(postgres, "postgres"));
   return store === undefined
-    ? readFrom("`redis`", () => openRedis(redis as RedisTarget, "redis", ours))
-    : readFrom("`store`", () => checked(store, "store"));
+    ? readFrom("`redis`", () => openRedis(redis as RedisTarget, "redis"))
+    : readFrom("`store`", () => checkStore(store, "store"));
 }
 
-function openRedis(place: RedisTarget, what: string, ours: Store[]): Store {
-  const store = openPlace(place, what);
-  ours.push(store);
-  return store;
-}
-
-function openPlace(place: RedisTarget, what: string): Store {
-  if (Array.isArray(place)) return quorumStore(place as readonly (RedisClient | RedisAddress)[]);
-  return isAddress(place) ? redisStoreAt(place, what) : redisStore(place as RedisClient, what);
-}
-
-const STORE_METHODS = ["acquire", "renew", "release", "peek"] as const satisfies (keyof Store)[];
-
-/** The methods of a store that it may leave out. */
-const OPTIONAL_METHODS = ["listen", "close"] as const satisfies (keyof Store)[];
-
-/** The groups of methods that a store may leave out, and the methods that each group must have. */
-const STORE_GROUPS = {
-  queue: ["enqueue", "dequeue", "releaseAndEnqueue"] satisfies (keyof StoreQueue)[],
-  admin: ["inspect", "revoke", "announce"] satisfies (keyof StoreAdmin)[],
-  batch: ["acquireMany", "releaseMany"] satisfies (keyof StoreBatch)[],
-} as const satisfies Partial<Record<keyof Store, readonly string[]>>;
-
-function checked(store: Store, what: string): Store {
-  const missing = missingIn(store);
-  if (missing === undefined) return store;
-  const lacks = missing === "acquire" ? "" : `, with a function \`${missing}\``;
-  throw new LockOptionError(
-    `Expected \`${what}\` to be a store such as memoryStore()${lacks}, got ${formatValue(store)}`,
-  );
-}
-
-/** Returns the first method that the store lacks, such as `renew` or `queue.enqueue`. */
-function missingIn(store: Store | null): string | undefined {
-  const missing = STORE_METHODS.find((name) => typeof store?.[name] !== "function");
-  if (missing !== undefined || store === null) return missing;
-  if (store.queue !== undefined && store.listen === undefined) return "listen";
-  const optional = OPTIONAL_METHODS.find((name) => !["function", "undefined"].includes(typeof store[name]));
-  if (optional !== undefined) return optional;
-  for (const [group, names] of Object.entries(STORE_GROUPS)) {
-    const methods: unknown = store[group as keyof typeof STORE_GROUPS];
-    if (methods === undefined) continue;
-    const name = names.find((one) => typeof (methods as Fields | null)?.[one] !== "function");
-    if (name !== undefined) return `${group}.${name}`;
+function openPlace(place: RedisTarget, what: string, log: LibraryLog): Store {
+  const other = describePostgresValue(place);
+  if (other !== undefined) {
+    const where = what === "redis" ? "the option `postgres`" : `\`${what}\` as { postgres: ... }`;
+    throw new LockOptionError(
+      `Expected \`${what}\` to be a Redis client or URL, got ${other}. Fix: give it to ${where}`,
+    );
   }
-  return undefined;
+  if (Array.isArray(place)) return quorumStoreOf(place as readonly (QuorumClient | RedisAddress)[], {}, log);
+  return isAddress(place)
+    ? redisStoreAt(place, what, log)
+    : redisStore(place as GivenClient | UnsupportedUpstash, what);
 }
-
-type Fields = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import { closeIdle, drainAndClose } from "./closing";
 import { LockMisconfiguredError, errorMessage } from "../base/errors";
-import type { Locker } from "../lock/locker";
+import { putInForce, type Locker } from "../lock/locker";
 import { inRoot } from "../base/root-context";
 import { isSameConfiguration } from "./same-configuration";
 import { isIdle, onceIdle } from "./when-idle";
@@ -9,6 +9,8 @@ import { isIdle, onceIdle } from "./when-idle";
 export interface Configured {
   readonly given: object;
   readonly locker: Locker;
+  /** The longest wait for bodies at its end, unless the caller of `shutdown()` sets another one. */
+  readonly patienceMs: number;
   /** The place of the `configure()` call, if it is known. */
   readonly callSite: string | undefined;
   /** Listens to the signals of the configuration. Returns a function that ends this. */
@@ -23,12 +25,9 @@ let replaced: Promise<void> = Promise.resolve();
 /** The configuration that is being shut down, or was shut down last. */
 let ending: Configured | undefined;
 let shuttingDown: Promise<void> | undefined;
+/** The lockers that are being shut down, and have not closed their stores yet. */
+const draining = new Set<Locker>();
 let stopListening = (): void => {};
-
-/** Returns the locker in force, even while it is being shut down. */
-export function lockerInForce(): Locker | undefined {
-  return current?.locker;
-}
 
 /** Returns the locker of the last `configure()` call, which may have to wait until it is in force. */
 export function newestLocker(): Locker | undefined {
@@ -47,13 +46,14 @@ export function replaceableBy(callSite: string | undefined): Configured | undefi
   const places =
     callSite === undefined || earlier === undefined ? "" : `: in ${earlier}, and now in ${callSite}`;
   throw new LockMisconfiguredError(
-    `configure() was already called${places}. Fix: call \`await shutdown()\` before you configure again.`,
+    `configure() was already called${places}. Fix: call \`await shutdown()\` before you configure again`,
   );
 }
 
 /** Puts a configuration in force. Before that, there is none, or only one that is being shut down. */
 export function begin(configured: Configured): void {
   current = configured;
+  putInForce(configured.locker);
   stopListening = configured.listen();
 }
 
@@ -90,7 +90,7 @@ function close(old: Locker): void {
   const before = replaced;
   replaced = inRoot(async () => {
     try {
-      await closeIdle(old, () => [current, next?.configured].flatMap((each) => each?.locker ?? []));
+      await closeIdle(old, inUse);
     } catch (error) {
       old.logger.warn(
         `configure(): a store of the earlier configuration could not be closed: ${errorMessage(error)}`,
@@ -100,13 +100,27 @@ function close(old: Locker): void {
   });
 }
 
+/** Returns the lockers whose stores must stay open. `configure()` may be called again during a shutdown, and may get the same store. */
+function inUse(): readonly Locker[] {
+  const inForce = current === ending ? undefined : current;
+  return [...draining, ...[inForce, next?.configured].flatMap((each) => each?.locker ?? [])];
+}
+
 /** Ends the configuration in force, and drops one that waits to replace it: see `shutdown()`. */
-export async function endAll(patienceMs: number): Promise<void> {
+export async function endAll(patienceMs?: number): Promise<void> {
   if (current !== undefined && current !== ending) {
     stopListening();
     dropNext();
-    ending = current;
-    shuttingDown = drainAndClose(current.locker, patienceMs);
+    const before = shuttingDown;
+    const { locker: old, patienceMs: usualMs } = (ending = current);
+    draining.add(old);
+    const ends = drainAndClose(old, patienceMs ?? usualMs, () => {
+      draining.delete(old);
+      return inUse();
+    });
+    // An earlier shutdown may still wait for bodies. Its own caller learns whether it failed.
+    shuttingDown = Promise.allSettled([before]).then(() => ends);
+    shuttingDown.catch(() => {});
   }
   await shuttingDown; // A second call during the shutdown waits for the same end.
   await replaced;

@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { isMainThread } from "node:worker_threads";
 import type { Clock } from "../base/clock";
 import { LockOptionError } from "../base/errors";
 import type { Logger } from "../base/logger";
@@ -29,17 +30,23 @@ const STARTED_AFTER_MS = 10_000;
 /**
  * Calls `shutdown` at the first of the signals. If others listen to that signal, too, they decide whether the process then ends. Otherwise
  * it ends by the signal, as it would have without us. As process 1, it exits with the code of the signal. A second signal during `shutdown`
- * ends the process immediately, unless others listen to it, since our listeners no longer hold it up.
+ * ends the process immediately, unless others listen to it, because our listeners are gone by then.
  *
  * Another listener may end the process while `shutdown` still waits for bodies. So this function warns of other listeners. It checks for
  * them now, 10 s later when most applications have started, and at the signal.
+ *
+ * In a worker thread, it warns that no signal arrives there.
  *
  * @returns a function that removes the listeners
  */
 export function shutdownOnSignals(
   signals: readonly NodeJS.Signals[],
   shutdown: () => Promise<void>,
-  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  {
+    clock,
+    logger,
+    isInWorker = !isMainThread,
+  }: { readonly clock: Clock; readonly logger: Logger; readonly isInWorker?: boolean },
 ): () => void {
   const unwarned = new Set(signals);
   const warnOfOthers = (): void => {
@@ -65,8 +72,9 @@ export function shutdownOnSignals(
       if (isOnlyListener) process.kill(process.pid, signal);
     }
   });
-  warnOfOthers();
   if (signals.length === 0) return () => {};
+  if (isInWorker) logger.warn(IN_WORKER);
+  warnOfOthers();
   const cancelCheck = clock.afterInBackground(STARTED_AFTER_MS, warnOfOthers);
   for (const signal of signals) process.on(signal, onSignal);
   return stopListening;
@@ -76,6 +84,9 @@ export function shutdownOnSignals(
 function endFirstProcess(signal: NodeJS.Signals): void {
   if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal]);
 }
+
+const IN_WORKER =
+  "configure({ shutdownOn }): signals do not reach this worker thread, so its bodies are cut off when the process ends. Fix: leave out shutdownOn here, listen to the signal in the main thread, and let it tell the worker to call shutdown()";
 
 function otherListenersWarning(signals: readonly NodeJS.Signals[]): string {
   const names = signals.join(" and ");

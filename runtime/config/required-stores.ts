@@ -22,7 +22,7 @@ export function missingOf(stores: readonly string[]): LockMisconfiguredError | u
   return missing.length > 0 ? noStore(missing, stores) : undefined;
 }
 
-/** The number of sites that a message names. It gives the number of the others. */
+/** The number of sites that a message names. It only counts the others. */
 const MAX_SITES = 5;
 
 /**
@@ -41,7 +41,7 @@ export function noStore(
   const configured = stores.map((name) => `\`${name}\``).join(", ");
   const fix = missing.map(([store]) => `${property(store)}: "redis://..."`).join(", ");
   return new LockMisconfiguredError(
-    `There is ${each}: configure() has only ${configured}. Fix: call configure({ ..., stores: { ${fix} } }).`,
+    `There is ${each}: configure() has only ${configured}. Fix: call configure({ ..., stores: { ${fix} } })`,
   );
 }
 

@@ -3,12 +3,12 @@ import { inRoot } from "../base/root-context";
 
 /** Whether no lock of any store of the configuration is held or waited for. */
 export function isIdle({ all }: Locker): boolean {
-  return [...all.values()].every(({ queues }) => queues.isEmpty);
+  return [...all.values()].every(({ manager }) => manager.isEmpty);
 }
 
-/** Most bodies have ended by then, and a person may wonder. */
+/** Most bodies have ended by then, so a longer wait may surprise people. */
 const WARN_AFTER_MS = 10_000;
-/** The number of keys that the warning names. It gives the number of the others. */
+/** The number of keys that the warning names. It only counts the others. */
 const MAX_KEYS = 5;
 
 /**
@@ -27,10 +27,10 @@ export function onceIdle(locker: Locker, callback: () => void): () => void {
     cancel();
     inRoot(callback);
   };
-  const unwatched = lockers.map(({ queues }) => queues.watch(onChange));
+  const unwatched = lockers.map(({ manager }) => manager.watch(onChange));
   const cancelWarning = locker.clock.afterInBackground(WARN_AFTER_MS, () => {
     const keys = new Set<string>();
-    for (const { queues } of lockers) for (const key of queues.keys()) keys.add(key);
+    for (const { manager } of lockers) for (const key of manager.keys()) keys.add(key);
     locker.logger.warn(waitsFor([...keys]));
   });
   return cancel;
@@ -38,5 +38,5 @@ export function onceIdle(locker: Locker, callback: () => void): () => void {
 
 function waitsFor(keys: readonly string[]): string {
   const more = keys.length > MAX_KEYS ? ` and ${keys.length - MAX_KEYS} more` : "";
-  return `configure(): the earlier configuration stays in force until no lock is held or waited for. These keys are still in use: ${keys.slice(0, MAX_KEYS).join(", ")}${more}. Fix: if their functions do not end, restart the process.`;
+  return `configure(): the earlier configuration stays in force until no lock is held or waited for. These keys are still in use: ${keys.slice(0, MAX_KEYS).join(", ")}${more}. Fix: if their functions do not end, restart the process`;
 }

@@ -1,21 +1,29 @@
 import { hostname } from "node:os";
-import { MOST_TOLD, STANDS_FOR_MS, type Announced, type AnnouncedLock } from "./announced";
+import {
+  MOST_ANNOUNCED,
+  VALID_FOR_MS,
+  type Announced,
+  type AnnouncedLock,
+  type AnnouncedWait,
+} from "./announced";
 import type { Clock } from "../base/clock";
 import { followLocks, type UnderWay } from "../lock/under-way";
 import type { AnnounceRequest, Store } from "../stores/port";
 import { VERSION } from "../base/version";
 
-const INTERVAL_MS = STANDS_FOR_MS / 3;
+const INTERVAL_MS = VALID_FOR_MS / 3;
 /** The interval while there are long locks. */
 const LONG_LOCKS_INTERVAL_MS = 5_000;
-/** The age from which a lock is announced. Nobody could read of a shorter one in time. */
+/** The age from which a lock is announced. A shorter lock would end before anybody could read about it. */
 const LONG_LOCK_MS = 1_000;
+/** In bytes of JSON. An announcement lists no longer key, and only the beginning of a longer function name. So its size is bounded. */
 const LONGEST_KEY = 1_000;
+const LONGEST_SITE = 100;
 
 /**
- * Keeps an announcement of the process in each store, by its process number, with which all its request IDs begin. So people who inspect a
- * lock can see which process holds it, and for a long lock also its function and its age. Locks themselves carry nothing extra. A failed
- * announcement is sent again the next time, and costs no lock.
+ * Keeps an announcement of the process in each store, under its process number. All its request IDs begin with that number. So people who inspect a
+ * lock see which process holds it. For a long lock, they also see its function and its age, and how many calls wait for it. Locks themselves carry
+ * nothing extra. A failed announcement is sent again the next time, and never costs a lock.
  *
  * @param stores the stores by name
  * @returns a function that ends the announcements
@@ -34,10 +42,8 @@ export function announce(
   const check = (): void => {
     const now = clock.now();
     const all = locks.all();
-    const longLocks = all.filter(({ since }) => now - since >= LONG_LOCK_MS);
-    const hasLongLocks = longLocks.length > 0 || hasAnnouncedLocks;
-    if (now - announcedAt >= (hasLongLocks ? LONG_LOCKS_INTERVAL_MS : INTERVAL_MS))
-      announceAll(longLocks, now);
+    const hasLongLocks = hasAnnouncedLocks || hasLong(all, now);
+    if (now - announcedAt >= (hasLongLocks ? LONG_LOCKS_INTERVAL_MS : INTERVAL_MS)) announceAll(all, now);
     nextAt = Infinity;
     // A lock that becomes long is announced soon, no matter when the last announcement was sent.
     checkIn(all.length > 0 || hasAnnouncedLocks ? LONG_LOCK_MS : LONG_LOCKS_INTERVAL_MS, now);
@@ -49,20 +55,17 @@ export function announce(
     cancel = clock.afterInBackground(delayMs, check);
   };
   const locks = followLocks(clock, processNumber, () => checkIn(LONG_LOCK_MS));
-  const announceAll = (longLocks: readonly UnderWay[], now: number): void => {
+  const announceAll = (all: readonly UnderWay[], now: number): void => {
     announcedAt = now;
-    hasAnnouncedLocks = longLocks.length > 0;
+    hasAnnouncedLocks = hasLong(all, now);
     for (const [name, store] of stores) {
       const about: Announced = {
         host,
         pid: process.pid,
         version: VERSION,
-        ...(hasAnnouncedLocks && {
-          holds: announcedLocks(longLocks, "holds", name, now),
-          waits: announcedLocks(longLocks, "waits", name, now),
-        }),
+        ...(hasAnnouncedLocks && longLocksIn(all, name, now)),
       };
-      const request = { processNumber, about: JSON.stringify(about), forMs: STANDS_FOR_MS };
+      const request = { processNumber, about: JSON.stringify(about), forMs: VALID_FOR_MS };
       void send(store, request, timeoutMs);
     }
   };
@@ -82,18 +85,57 @@ async function send(store: Store, request: AnnounceRequest, timeoutMs: number): 
   }
 }
 
-function announcedLocks(
-  locks: readonly UnderWay[],
-  wanted: UnderWay["what"],
+function hasLong(all: readonly UnderWay[], now: number): boolean {
+  return all.some(({ since }) => now - since >= LONG_LOCK_MS);
+}
+
+/** Lists the long locks of one store, the longest first, and counts the others. */
+function longLocksIn(
+  all: readonly UnderWay[],
   store: string,
   now: number,
-): readonly AnnouncedLock[] {
+): Pick<Announced, "holds" | "waits" | "unlisted"> {
+  const locks = all
+    .filter(({ lock }) => lock.store === store)
+    .toSorted((one, other) => one.since - other.since);
+  const allHolds = locks.filter(({ what }) => what === "holds").map((one) => announcedLock(one, now));
+  const allWaits = waitsByKey(locks, now);
+  const holds = listed(allHolds);
+  const waits = listed(allWaits);
+  const unlisted = {
+    holds: allHolds.filter(isLong).length - holds.length,
+    calls: callsOf(allWaits.filter(isLong)) - callsOf(waits),
+  };
+  return { holds, waits, ...((unlisted.holds > 0 || unlisted.calls > 0) && { unlisted }) };
+}
+
+/** Counts the waiting calls of each key. The first of each key has waited longest. */
+function waitsByKey(sorted: readonly UnderWay[], now: number): readonly AnnouncedWait[] {
+  const byKey = new Map<string, { readonly first: UnderWay; calls: number }>();
+  for (const one of sorted) {
+    if (one.what !== "waits") continue;
+    const known = byKey.get(one.lock.key);
+    if (known === undefined) byKey.set(one.lock.key, { first: one, calls: 1 });
+    else known.calls += 1;
+  }
+  return Array.from(byKey.values(), ({ first, calls }) => ({ ...announcedLock(first, now), calls }));
+}
+
+function announcedLock({ lock: { key, site }, since }: UnderWay, now: number): AnnouncedLock {
+  const forMs = Math.round(now - since);
+  return site === undefined ? { key, forMs } : { key, site: site.slice(0, LONGEST_SITE), forMs };
+}
+
+function listed<Lock extends AnnouncedLock>(locks: readonly Lock[]): readonly Lock[] {
   return locks
-    .filter(({ what, lock }) => what === wanted && lock.store === store && lock.key.length <= LONGEST_KEY)
-    .toSorted((one, other) => one.since - other.since)
-    .slice(0, MOST_TOLD)
-    .map(({ lock: { key, site }, since }) => {
-      const forMs = Math.round(now - since);
-      return site === undefined ? { key, forMs } : { key, site, forMs };
-    });
+    .filter((lock) => isLong(lock) && Buffer.byteLength(JSON.stringify(lock.key)) <= LONGEST_KEY)
+    .slice(0, MOST_ANNOUNCED);
+}
+
+function isLong({ forMs }: AnnouncedLock): boolean {
+  return forMs >= LONG_LOCK_MS;
+}
+
+function callsOf(waits: readonly AnnouncedWait[]): number {
+  return waits.reduce((sum, { calls }) => sum + calls, 0);
 }

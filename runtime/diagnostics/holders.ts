@@ -1,9 +1,9 @@
 import { LockError, LockMisconfiguredError, LockUnreachableError, errorMessage } from "../base/errors";
+import { findHolder } from "./announced-holder";
 import { keyInStore } from "../lock/events";
-import type { Locker } from "../lock/locker";
+import type { AnnouncedHolder, Locker } from "../lock/locker";
 import type { InspectedHold, Inspection, StoreAdmin } from "../stores/port";
-import { inspection } from "../stores/replies";
-import { isClosed, isReserved, isRevoked, revokedFrom } from "../stores/value";
+import { isClosed, isGuarded, isReserved, isRevoked, revokedFrom } from "../stores/value";
 
 /** A holder of a lock. */
 export interface InspectedHolder {
@@ -20,34 +20,56 @@ export interface InspectedHolder {
   readonly count: number | undefined;
   /** If the holder is in this process: its function, and how long it has held the lock, in milliseconds. */
   readonly here: { readonly site: string | undefined; readonly heldForMs: number } | undefined;
+  /**
+   * If the holder is in another process that announces itself: what it announced. `site` is known for a lock that was held for longer than a
+   * second. `undefined` for a revoked hold.
+   */
+  readonly elsewhere: AnnouncedHolder | undefined;
 }
 
-/** Returns the holders of the lock. Reservations and closed keys are not holders. */
+/** The most processes whose announcements are read for one lock. */
+const MOST_READ = 100;
+
+/** Returns the holders of the lock. Reservations, closed keys, and holds that are over are not holders. */
 export function holdersOf(
-  { queues, clock }: Locker,
+  { manager, clock }: Locker,
   key: string,
   holds: readonly InspectedHold[],
 ): readonly InspectedHolder[] {
-  const { leases } = queues.hereOf(key);
+  const { leases } = manager.hereOf(key);
   const now = clock.now();
   return holds
-    .filter(({ value }) => !isReserved(value) && !isClosed(value))
+    .filter(({ value }) => !isReserved(value) && !isClosed(value) && !isGuarded(value))
     .map(({ value, leftMs, permits }): InspectedHolder => {
       const lease = leases.find(({ requestId }) => [requestId, revokedFrom(requestId)].includes(value));
       const holder = lease?.holder;
       const here = holder && { site: holder.site, heldForMs: now - holder.heldSince };
       const count = lease?.callers ?? permits;
-      return { storeValue: value, leftMs, isRevoked: isRevoked(value), count, here };
+      return { storeValue: value, leftMs, isRevoked: isRevoked(value), count, here, elsewhere: undefined };
     });
+}
+
+/** Adds what the processes of holders elsewhere announced. */
+export async function withAnnounced(
+  of: Locker,
+  key: string,
+  holders: readonly InspectedHolder[],
+): Promise<readonly InspectedHolder[]> {
+  const remote = holders.filter(({ here }) => here === undefined).slice(0, MOST_READ);
+  const found = await Promise.all(remote.map(({ storeValue }) => findHolder(of, key, storeValue)));
+  return holders.map((holder) => {
+    const elsewhere = found[remote.indexOf(holder)];
+    return elsewhere === undefined ? holder : Object.assign({}, holder, { elsewhere });
+  });
 }
 
 /**
  * @throws {LockUnreachableError} if the store did not reply
  * @throws {LockMisconfiguredError} if the store has no commands for people
  */
-export async function inspectKey(of: Locker, key: string): Promise<Inspection> {
-  const admin = adminOf(of, key);
-  return await askStore(of, key, (timeoutMs) => admin.inspect(key, timeoutMs), inspection);
+export async function inspectKey(locker: Locker, key: string): Promise<Inspection> {
+  const admin = adminOf(locker, key);
+  return await askStore(locker, key, (timeoutMs) => admin.inspect(key, timeoutMs));
 }
 
 /** @throws {LockMisconfiguredError} if the store has no commands for people */
@@ -55,26 +77,25 @@ export function adminOf({ store, name }: Locker, key: string): StoreAdmin {
   if (store.admin !== undefined) return store.admin;
   throw new LockMisconfiguredError(
     `${keyInStore({ key, store: name })}: the store \`${name}\` has no \`admin\` group, so Lockweave cannot inspect or revoke its locks. Fix: give the store \`admin\` with \`inspect\`, \`revoke\`, and \`announce\`, as the type \`StoreAdmin\` describes`,
+    { key },
   );
 }
 
 /**
  * Asks the store about a key.
  *
- * @param read converts the reply, or throws if the reply is invalid
  * @throws {LockUnreachableError} if the store did not reply
  */
 export async function askStore<Reply>(
-  { name, queues }: Locker,
+  { name, manager }: Locker,
   key: string,
-  send: (timeoutMs: number) => Promise<unknown>,
-  read: (reply: unknown) => Reply,
+  send: (timeoutMs: number) => Promise<Reply>,
 ): Promise<Reply> {
   try {
-    return await queues.inFlight.ask(send, read);
+    return await manager.inFlight.ask(send);
   } catch (error) {
     if (error instanceof LockError) throw error;
     const message = `${keyInStore({ key, store: name })}: the store could not be read: ${errorMessage(error)}`;
-    throw new LockUnreachableError(message, { cause: error });
+    throw new LockUnreachableError(message, { key, cause: error });
   }
 }

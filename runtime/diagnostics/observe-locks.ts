@@ -3,7 +3,8 @@ import type { Attributes, Meter, Span, Tracer } from "@opentelemetry/api";
 import { LockOptionError } from "../base/errors";
 import { isOptions, readFrom, readOptions } from "../base/options";
 import { formatValue } from "../base/format-value";
-import { listenToLocks, type LockEvent, type LockListeners } from "../lock/events";
+import { DEFAULT_STORE } from "../base/limits";
+import { listenToLocks, type GiveUpOutcome, type LockEvent, type LockListeners } from "../lock/events";
 
 /** The API of OpenTelemetry, as the entry file has loaded it. */
 export type OpenTelemetry = Pick<typeof Api, "metrics" | "SpanStatusCode" | "trace">;
@@ -28,6 +29,14 @@ interface Observed {
 
 const NAME = "lockweave";
 
+/** The attribute `lockweave.outcome` of a wait without the lock. */
+const OUTCOMES = {
+  failed: "given up",
+  skipped: "skipped",
+  unreachable: "unreachable",
+  abandoned: "abandoned",
+} as const satisfies Record<GiveUpOutcome, string>;
+
 /** The bucket boundaries of waits and holds, in seconds: from the latency of a nearby Redis to a time that nobody should wait. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -38,10 +47,13 @@ export function observeLocksWith(api: OpenTelemetry, options: ObserveOptions): (
   const { tracer = trace.getTracer(NAME), meter = metrics.getMeter(NAME), keys = true } = own;
   const instruments = readFrom("The option `meter`", () => instrumentsOf(meter));
   const locks = new Map<string, Observed>();
+  /** The functions and stores whose counters exist. */
+  const counted = new Set<string>();
 
   const listeners: LockListeners = {
     "lockweave:acquire"(event) {
       const attributes = attributesOf(event);
+      startAtZero(attributes);
       const span = tracer.startSpan(`lock ${event.site ?? "by hand"}`, {
         attributes: { ...attributes, ...(keys && { "lockweave.key": event.key }) },
       });
@@ -64,11 +76,14 @@ export function observeLocksWith(api: OpenTelemetry, options: ObserveOptions): (
       lock.span.addEvent("grant");
       if (fencingToken !== undefined) lock.span.setAttribute("lockweave.fencing_token", fencingToken);
     },
-    "lockweave:give-up"({ requestId, waitedMs }) {
+    "lockweave:give-up"({ requestId, waitedMs, outcome }) {
       const lock = locks.get(requestId);
       if (lock === undefined) return;
-      endOfWait(lock, waitedMs, "given up");
-      lock.span.setStatus({ code: SpanStatusCode.ERROR, message: "the lock was not granted" });
+      // The caller of an abandoned lock may still wait, and its next lock of the key counts the whole time.
+      endOfWait(lock, outcome === "abandoned" ? undefined : waitedMs, OUTCOMES[outcome]);
+      lock.span.setAttribute("lockweave.outcome", OUTCOMES[outcome]);
+      if (outcome === "failed")
+        lock.span.setStatus({ code: SpanStatusCode.ERROR, message: "the lock was not granted" });
       end(requestId, lock);
     },
     "lockweave:renew"({ requestId }) {
@@ -89,8 +104,18 @@ export function observeLocksWith(api: OpenTelemetry, options: ObserveOptions): (
     },
   };
 
-  function endOfWait(lock: Observed, waitedMs: number, outcome: "granted" | "given up"): void {
-    instruments.waits.record(waitedMs / 1_000, { ...lock.attributes, "lockweave.outcome": outcome });
+  /** Creates the counters of a function with 0. A query cannot see that a counter rose if it began with 1. */
+  function startAtZero(attributes: Attributes): void {
+    const id = JSON.stringify(Object.values(attributes));
+    if (counted.has(id)) return;
+    counted.add(id);
+    for (const counter of [instruments.contended, instruments.lost, instruments.held, instruments.waiting])
+      counter.add(0, attributes);
+  }
+
+  function endOfWait(lock: Observed, waitedMs: number | undefined, outcome: string): void {
+    if (waitedMs !== undefined)
+      instruments.waits.record(waitedMs / 1_000, { ...lock.attributes, "lockweave.outcome": outcome });
     if (lock.isWaiting) instruments.waiting.add(-1, lock.attributes);
     lock.isWaiting = false;
   }
@@ -101,6 +126,7 @@ export function observeLocksWith(api: OpenTelemetry, options: ObserveOptions): (
     locks.delete(requestId);
   }
 
+  startAtZero(attributesOf({ site: undefined, store: DEFAULT_STORE }));
   const stop = listenToLocks(listeners);
   return () => {
     stop();
@@ -125,7 +151,7 @@ function checked(options: ObserveOptions): ObserveOptions {
   return own;
 }
 
-function attributesOf({ site, store }: LockEvent): Attributes {
+function attributesOf({ site, store }: Pick<LockEvent, "site" | "store">): Attributes {
   return { "lockweave.site": site ?? "by hand", "lockweave.store": store };
 }
 

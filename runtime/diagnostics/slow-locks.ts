@@ -1,9 +1,12 @@
 import type { Clock } from "../base/clock";
 import { errorMessage } from "../base/errors";
-import { holdersOf, inspectKey, type InspectedHolder } from "./holders";
-import { nameOf, type LockEvent } from "../lock/events";
+import type { SafeLogger } from "../base/logger";
+import { holdersOf, inspectKey, withAnnounced, type InspectedHolder } from "./holders";
+import { fieldsOf, nameOf, type LockEvent } from "../lock/events";
 import type { Lockers } from "../lock/locker";
 import { followLocks, type UnderWay } from "../lock/under-way";
+import { holderName } from "../lock/wait-timeout";
+import { isLockweaveHold } from "../stores/value";
 
 const CHECKS_PER_TIME = 4;
 
@@ -18,7 +21,7 @@ export function warnOfSlowLocks(
   processNumber: string,
   afterMs: number,
   clock: Clock,
-  warn: (message: string) => void,
+  warn: SafeLogger["warn"],
 ): () => void {
   const warned = new WeakSet<UnderWay>();
   let cancel: (() => void) | undefined;
@@ -40,9 +43,13 @@ export function warnOfSlowLocks(
   const warnOf = async ({ lock, what }: UnderWay, sinceMs: number): Promise<void> => {
     const beginning = `${nameOf(lock)} ${lock.requestId.slice(-8)}`;
     const seconds = formatDuration(sinceMs);
-    if (what === "holds") return warn(`${beginning} has held the lock for ${seconds}`);
+    if (what === "holds")
+      return warn(`${beginning} has held the lock for ${seconds}`, { ...fieldsOf(lock), heldMs: sinceMs });
     const by = await holdersText(all, lock);
-    warn(`${beginning} has waited for the lock for ${seconds}: ${by}`);
+    warn(`${beginning} has waited for the lock for ${seconds}: ${by}`, {
+      ...fieldsOf(lock),
+      waitedMs: sinceMs,
+    });
   };
   const locks = followLocks(clock, processNumber, checkLater);
   return () => {
@@ -56,7 +63,7 @@ async function holdersText(all: Lockers, { key, store }: LockEvent): Promise<str
   if (of?.store.admin === undefined) return "its holder is not known";
   try {
     const { holds } = await inspectKey(of, key);
-    const holders = holdersOf(of, key, holds);
+    const holders = await withAnnounced(of, key, holdersOf(of, key, holds));
     if (holders.length === 0) return "nobody holds it now";
     return `it is held by ${holders.map(holderText).join(", ")}`;
   } catch (error) {
@@ -64,10 +71,12 @@ async function holdersText(all: Lockers, { key, store }: LockEvent): Promise<str
   }
 }
 
-function holderText({ storeValue, here }: InspectedHolder): string {
+function holderText({ storeValue, isRevoked, here, elsewhere }: InspectedHolder): string {
   if (here !== undefined) return `${here.site ?? "this process"} here, for ${formatDuration(here.heldForMs)}`;
-  const isOurs = /^[0-9a-f]{32}$/.test(storeValue);
-  return isOurs ? `process ${storeValue.slice(0, 12)}` : `"${storeValue}"`;
+  if (elsewhere !== undefined) return holderName(elsewhere);
+  // A value of another program may be secret, and logs keep it.
+  if (!isLockweaveHold(storeValue)) return "another program";
+  return isRevoked ? "a process whose lock was revoked" : `process ${storeValue.slice(0, 12)}`;
 }
 
 function formatDuration(ms: number): string {

@@ -1,5 +1,5 @@
 import { channel, subscribe, unsubscribe, type Channel } from "node:diagnostics_channel";
-import { errorMessage } from "../base/errors";
+import { errorMessage, LockMisconfiguredError, type LockErrorOptions } from "../base/errors";
 import { DEFAULT_STORE } from "../base/limits";
 import type { Logger } from "../base/logger";
 import type { Loss, LossOutcome } from "../queue/loss";
@@ -18,11 +18,11 @@ export interface LockEvent {
 }
 
 /**
- * How a lock ended.
+ * The way in which a lock ended.
  *
  * - `released`: the store released it.
  * - `handed off`: the next waiter in this process holds it now.
- * - `left to expire`: with `autoUnlock: false`.
+ * - `left to expire`: with `autoUnlock: false`, or with `autoUnlock: "onError"` after a body that succeeded.
  * - `stolen`: another caller held the key.
  * - `deleted`: the key disappeared before the lock time was over.
  * - `expired`: the lock time was over.
@@ -30,6 +30,16 @@ export interface LockEvent {
  * - `unknown`: the store did not reply.
  */
 export type Outcome = "released" | "handed off" | "left to expire" | LossOutcome;
+
+/**
+ * The way in which a wait ended without the lock.
+ *
+ * - `failed`: the caller gets an error: the budget was spent, a signal aborted, `shutdown()` was called, or the store failed.
+ * - `skipped`: another caller held the lock, and the body is skipped, as `onFailure: "skip"` says. `tryObtain()` does this, too.
+ * - `unreachable`: the store did not reply, and the body is skipped, as `onUnreachable: "skip"` says.
+ * - `abandoned`: the caller released the lock first. A lock of several keys does so before it tries again.
+ */
+export type GiveUpOutcome = "failed" | "skipped" | "unreachable" | "abandoned";
 
 /**
  * The messages on `node:diagnostics_channel`, by the name of the channel. Times are in milliseconds. Without a subscriber, Lockweave creates
@@ -48,8 +58,8 @@ export interface LockEvents {
   "lockweave:wait": LockEvent;
   /** The caller holds the lock. */
   "lockweave:grant": LockEvent & { readonly waitedMs: number; readonly fencingToken: number | undefined };
-  /** The wait ended without the lock: the budget was spent, a signal aborted, `shutdown()` was called, or the store failed. */
-  "lockweave:give-up": LockEvent & { readonly waitedMs: number };
+  /** The wait ended without the lock. */
+  "lockweave:give-up": LockEvent & { readonly waitedMs: number; readonly outcome: GiveUpOutcome };
   /** The watchdog renewed the lock. */
   "lockweave:renew": LockEvent;
   /** The lock ended, or may have ended, before its body did. */
@@ -89,6 +99,14 @@ export function nameOf(lock: LockEvent): string {
   return site === undefined ? keyInStore(lock) : `${keyInStore(lock)} (${site})`;
 }
 
+/** The fields of an error about this lock. */
+export function lockOf({
+  key,
+  site,
+}: Pick<LockEvent, "key" | "site">): Pick<LockErrorOptions, "key" | "site"> {
+  return { key, site };
+}
+
 /** The key, and the name of the store unless it is the default. The same key in another store is another lock. */
 export function keyInStore({ key, store }: Pick<LockEvent, "key" | "store">): string {
   return store === DEFAULT_STORE ? key : `${key} in ${store}`;
@@ -97,6 +115,8 @@ export function keyInStore({ key, store }: Pick<LockEvent, "key" | "store">): st
 /** Reports what happens to locks, to the logger and to subscribers of the channels. */
 export class Events {
   readonly #logger: Logger;
+  /** The number of lost locks, by store. */
+  readonly #lost = new Map<string, number>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -104,46 +124,71 @@ export class Events {
 
   /** Publishes in the caller's context, so that a span that begins here is a child of the caller's span. */
   asks(lock: LockEvent): void {
-    if (acquire.hasSubscribers) acquire.publish(about(lock));
+    if (acquire.hasSubscribers) acquire.publish(fieldsOf(lock));
   }
 
   waits(lock: LockEvent): void {
-    this.#logger.debug?.(`${prefixOf(lock)} waits`);
-    if (wait.hasSubscribers) publish(wait, about(lock));
+    this.#logger.debug?.(`${prefixOf(lock)} waits`, fieldsOf(lock));
+    if (wait.hasSubscribers) publish(wait, fieldsOf(lock));
   }
 
   holds(lock: LockEvent & { readonly fencingToken: number | undefined }, waitedMs: number): void {
-    this.#logger.debug?.(`${prefixOf(lock)} holds the lock after ${Math.round(waitedMs)} ms`);
+    this.#logger.debug?.(`${prefixOf(lock)} holds the lock after ${Math.round(waitedMs)} ms`, {
+      ...fieldsOf(lock),
+      waitedMs,
+    });
+    if (!grant.hasSubscribers) return;
     const { fencingToken } = lock;
-    if (grant.hasSubscribers) publish(grant, { ...about(lock), waitedMs, fencingToken });
+    publish(grant, { ...fieldsOf(lock), waitedMs, fencingToken });
   }
 
-  givesUp(lock: LockEvent, waitedMs: number): void {
-    this.#logger.debug?.(`${prefixOf(lock)} gives up after ${Math.round(waitedMs)} ms`);
-    if (giveUp.hasSubscribers) publish(giveUp, { ...about(lock), waitedMs });
+  givesUp(lock: LockEvent, waitedMs: number, outcome: GiveUpOutcome): void {
+    this.#logger.debug?.(`${prefixOf(lock)} gives up after ${Math.round(waitedMs)} ms`, {
+      ...fieldsOf(lock),
+      waitedMs,
+      outcome,
+    });
+    if (giveUp.hasSubscribers) publish(giveUp, { ...fieldsOf(lock), waitedMs, outcome });
   }
 
   /** Returns whether the channel has subscribers. */
   renewed(lock: LockEvent): boolean {
     if (!renew.hasSubscribers) return false;
-    publish(renew, about(lock));
+    publish(renew, fieldsOf(lock));
     return true;
   }
 
+  /** Returns the number of locks of the store that were lost so far. */
+  lostCount(store: string): number {
+    return this.#lost.get(store) ?? 0;
+  }
+
+  /** Counts a lock that was lost. `lost` does so itself. */
+  countLoss({ store }: LockEvent): void {
+    this.#lost.set(store, this.lostCount(store) + 1);
+  }
+
   lost(lock: LockEvent, { because }: Loss): void {
-    this.#logger.warn(`${prefixOf(lock)} lost the lock: ${because}`);
-    if (lost.hasSubscribers) publish(lost, { ...about(lock), reason: because });
+    this.countLoss(lock);
+    this.#logger.warn(`${prefixOf(lock)} lost the lock: ${because}`, {
+      ...fieldsOf(lock),
+      code: "LOCK_LOST",
+    });
+    if (lost.hasSubscribers) publish(lost, { ...fieldsOf(lock), reason: because });
   }
 
   ends(lock: LockEvent, outcome: Outcome, heldMs: number, trouble: unknown): void {
-    const line = (): string => `${prefixOf(lock)} ${outcome} after ${Math.round(heldMs)} ms`;
     if (outcome === "unknown") {
       const explanation = `the store did not confirm the release (${errorMessage(trouble)}). Lockweave resends it. The key expires within its lock time`;
-      this.#logger.warn(`${line()}: ${explanation}`);
+      this.#logger.warn(`${endOf(lock, outcome, heldMs)}: ${explanation}`, {
+        ...fieldsOf(lock),
+        heldMs,
+        outcome,
+      });
     } else {
-      this.#logger.debug?.(line());
+      this.#logger.debug?.(endOf(lock, outcome, heldMs), { ...fieldsOf(lock), heldMs, outcome });
     }
-    if (release.hasSubscribers) publish(release, { ...about(lock), heldMs, outcome });
+    if (release.hasSubscribers) publish(release, { ...fieldsOf(lock), heldMs, outcome });
   }
 }
 
@@ -157,6 +202,21 @@ function prefixOf(lock: LockEvent): string {
   return `${nameOf(lock)} ${lock.requestId.slice(-8)}`;
 }
 
-function about({ key, store, site, requestId }: LockEvent): LockEvent {
+function endOf(lock: LockEvent, outcome: Outcome, heldMs: number): string {
+  return `${prefixOf(lock)} ${outcome} after ${Math.round(heldMs)} ms`;
+}
+
+/** Returns the fields of an event, and of a log line, about this lock. */
+export function fieldsOf({ key, store, site, requestId }: LockEvent): LockEvent {
   return { key, store, site, requestId };
+}
+
+/**
+ * Adds the name of the lock to an error of the store that a retry cannot help. The store does not know the function, and may give one error to
+ * several callers. Returns all other errors unchanged.
+ */
+export function namedError(lock: LockEvent, error: unknown): unknown {
+  if (!(error instanceof LockMisconfiguredError)) return error;
+  const { message, cause = error } = error;
+  return new LockMisconfiguredError(`${nameOf(lock)}: ${message}`, { ...lockOf(lock), cause });
 }

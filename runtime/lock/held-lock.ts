@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Duration } from "../base/duration";
+import type { RunSql } from "../stores/port";
 
 /** A lock that the caller holds. `await using` releases it at the end of the scope. */
 export interface HeldLock extends AsyncDisposable {
@@ -30,12 +31,24 @@ export interface HeldLock extends AsyncDisposable {
   assertHeld(): void;
   /**
    * Extends the lock to at least this long from now, at most 24 hours, and no longer than `holdAtMost` allows. The watchdog still renews it.
+   * If the store does not reply, this retries until the earlier deadline.
    *
    * @throws {LockLostError} if the lock is not held
-   * @throws {LockUnreachableError} if the store did not reply. The earlier deadline still applies
+   * @throws {LockUnreachableError} if the store did not confirm the extension before the earlier deadline
    * @throws {LockMisconfiguredError} if the store rejects the extension
    */
   extend(duration: Duration): Promise<void>;
+  /**
+   * Ties the lock to one of your transactions: nobody else can acquire it until the transaction ends, so a stale holder cannot commit. For
+   * locks in PostgreSQL, with data in the same database. Call `await lock.guard((sql) => tx.query(sql))` inside the transaction, before the
+   * first write.
+   *
+   * @param run runs a statement in the transaction, and returns the result of your client library. It is called twice, with no values
+   * @throws {LockLostError} if the lock was revoked, or another caller has acquired it. Roll the transaction back
+   * @throws {LockMisconfiguredError} if the store is not PostgreSQL, or if `run` does not run both statements in one transaction in the
+   *   database of the store
+   */
+  guard(run: RunSql): Promise<void>;
   /**
    * Releases the lock before its body ends.
    *

@@ -1,13 +1,20 @@
 import type { CancelTimer } from "../base/clock";
 import type { Duration } from "../base/duration";
-import { LockLostError, LockMisconfiguredError } from "../base/errors";
-import { LEAST_COMMAND_TIME_MS, UNREACHABLE_PAUSE_MS } from "../queue/command-times";
+import {
+  LockLostError,
+  LockMisconfiguredError,
+  LockUnreachableError,
+  LockWaitTimeoutError,
+} from "../base/errors";
+import { LEAST_COMMAND_TIME_MS, UNREACHABLE_PAUSE_MS } from "../queue/waiter";
 import type { Trouble } from "../queue/loss";
 import { Aborter } from "./aborter";
+import { guardAll } from "./guard";
 import { Lock } from "./lock";
-import type { CallSite, LockGroup } from "./locker";
+import type { RunSql } from "../stores/port";
+import { termsOfPart, type Locker, type LockGroup, type LockPart, type Terms } from "./locker";
 import { onAbort, unlessAborted } from "./on-abort";
-import { budgetMsOf } from "./settings";
+import { failWith } from "./on-failure";
 import type { FailureClass } from "./wait";
 
 /**
@@ -21,7 +28,7 @@ export class MultiLock implements AsyncDisposable {
   /** The keys in the order of their bytes, without duplicates. */
   readonly keys: readonly string[];
   readonly requestId: string;
-  readonly #callSite: CallSite;
+  readonly #terms: Terms;
   /** On the monotonic clock: when the wait for all keys began. */
   #since: number | undefined;
   /** The locks that are held: those of the first keys. */
@@ -32,21 +39,29 @@ export class MultiLock implements AsyncDisposable {
   #tried: readonly Lock[] = [];
   #try: Promise<boolean> | undefined;
   #isOver = false;
+  /** Whether its caller skips the body, because the store did not reply. */
+  #isSkipped = false;
   /** On the monotonic clock: the time since which all locks have been held. `holdAtMost` counts from then. */
   #heldSince: number | undefined;
   /** Whether one try acquired all locks, so that they have their whole lock time. */
   #hasWholeLockTime = false;
-  /** Why the renewal before the body failed, if it did. */
+  /** The reason why the renewal before the body failed, if it did. */
   #trouble: Trouble | undefined;
   readonly #group = this.#newGroup();
   /** Whether all locks were held at the same time. */
   #hasHeldAll = false;
   #aborter: Aborter | undefined;
+  #signal: AbortSignal | undefined;
+  #isBodyKnown = false;
 
-  constructor(callSite: CallSite, keys: readonly string[]) {
-    this.#callSite = callSite;
+  constructor(terms: Terms, keys: readonly string[]) {
+    this.#terms = termsOfPart(terms);
     this.keys = [...new Set(keys)].toSorted(byBytes);
-    this.requestId = callSite.locker.newRequestId();
+    this.requestId = terms.locker.newRequestId();
+  }
+
+  get #locker(): Locker {
+    return this.#terms.locker;
   }
 
   /** All keys, for messages. */
@@ -68,10 +83,21 @@ export class MultiLock implements AsyncDisposable {
     return this.#held;
   }
 
+  /** See {@link Lock.isBodyKnown}. */
+  get isBodyKnown(): boolean {
+    return this.#isBodyKnown;
+  }
+
+  set isBodyKnown(isKnown: boolean) {
+    this.#isBodyKnown = isKnown;
+    for (const lock of this.#held) lock.isBodyKnown = isKnown;
+  }
+
   // ---- acquire ----------------------------------------------------------------------------------------
 
   /** Tries once, as {@link Lock.acquire} does. Resolves to whether all keys are held now. */
   acquire(signal?: AbortSignal): Promise<boolean> {
+    this.#signal ??= signal;
     return (this.#try ??= this.#acquire(signal).finally(() => {
       this.#try = undefined;
     }));
@@ -103,15 +129,20 @@ export class MultiLock implements AsyncDisposable {
     } catch (error) {
       const discarded = this.#discard();
       if (signal?.aborted !== true) await discarded; // An abort ends the wait immediately.
+      this.#isSkipped =
+        this.#terms.onUnreachable === "skip" &&
+        signal?.aborted !== true &&
+        error instanceof LockUnreachableError;
+      if (this.#isSkipped) return false;
       throw error;
     }
   }
 
   #startOnce(): void {
     if (this.#since !== undefined) return;
-    const { clock, queues } = this.#callSite.locker;
+    const { clock, manager } = this.#locker;
     this.#since = clock.now();
-    if (!this.#isOver) queues.onMultiLockBegin();
+    if (!this.#isOver) manager.onMultiLockBegin();
   }
 
   /** Releases the first lost lock, and all locks after it. Otherwise they would be held out of order. */
@@ -133,7 +164,7 @@ export class MultiLock implements AsyncDisposable {
   async #begin(signal: AbortSignal | undefined): Promise<boolean> {
     if (signal?.aborted === true) throw signal.reason;
     this.#trouble = undefined;
-    this.#heldSince = this.#callSite.locker.clock.now();
+    this.#heldSince = this.#locker.clock.now();
     if (!this.#hasWholeLockTime) {
       const timeoutMs = Math.max(this.#budgetEndsAt - this.#heldSince, LEAST_COMMAND_TIME_MS);
       const renewals = Promise.allSettled(this.#held.map((lock) => lock.renewOnce(timeoutMs)));
@@ -158,24 +189,18 @@ export class MultiLock implements AsyncDisposable {
   }
 
   get #isOutOfTime(): boolean {
-    return this.#callSite.locker.clock.now() >= this.#budgetEndsAt;
+    return this.#locker.clock.now() >= this.#budgetEndsAt;
   }
 
   get #budgetEndsAt(): number {
-    return (this.#since ?? 0) + budgetMsOf(this.#callSite.settings);
+    return (this.#since ?? 0) + this.#terms.budgetMs;
   }
 
   /** Tries all remaining keys in one tick, which is one command if the store supports that. Does not enter any store queue. */
   async #tryRemaining(signal: AbortSignal | undefined): Promise<void> {
-    const { locker } = this.#callSite;
-    const once: CallSite = {
-      ...this.#callSite,
-      group: this.#group,
-      waitsSince: this.#since,
-      asksOnceAt: locker.clock.now(),
-    };
+    const once = { group: this.#group, waitsSince: this.#since, asksOnceAt: this.#locker.clock.now() };
     const areFirst = this.#held.length === 0;
-    const locks = this.keys.slice(this.#held.length).map((key) => new Lock(once, key));
+    const locks = this.keys.slice(this.#held.length).map((key) => this.#newPart(key, once));
     this.#tried = locks;
     const tries = await Promise.allSettled(locks.map((lock) => lock.acquire(signal)));
     this.#tried = [];
@@ -189,10 +214,16 @@ export class MultiLock implements AsyncDisposable {
     for (const tried of tries) if (tried.status === "rejected") throw tried.reason;
   }
 
+  #newPart(key: string, part: LockPart): Lock {
+    const lock = new PartLock(this.#terms, key, part);
+    lock.isBodyKnown = this.#isBodyKnown;
+    return lock;
+  }
+
   #newWaiter(): { readonly lock: Lock; readonly isWaitedFor: true } {
     const key = this.keys[this.#held.length];
     if (key === undefined) throw this.#notHeld();
-    const lock = new Lock({ ...this.#callSite, group: this.#group, waitsSince: this.#since }, key);
+    const lock = this.#newPart(key, { group: this.#group, waitsSince: this.#since });
     return { lock, isWaitedFor: true };
   }
 
@@ -221,10 +252,11 @@ export class MultiLock implements AsyncDisposable {
 
   /** Waits as {@link Lock.retryCheck} does. If that gives up, releases all locks first. */
   async retryCheck(Failure?: FailureClass): Promise<boolean> {
+    if (this.#isSkipped) return false;
     if (this.#isOver) throw this.#notHeld();
     const next = this.#next;
     if (next === undefined) {
-      if (this.#trouble !== undefined) await this.#pause();
+      if (this.#trouble !== undefined) await unlessAborted(this.#pause(), this.#signal).catch(() => {});
       return true;
     }
     // A late reply may have acquired it in the meantime.
@@ -239,14 +271,19 @@ export class MultiLock implements AsyncDisposable {
       else await this.#discard();
       return mayRetry;
     } catch (error) {
-      await this.#discard();
+      const discarded = this.#discard();
+      if (this.#signal?.aborted !== true) await discarded;
+      const { onTimeout } = this.#terms;
+      const isTimeout = error instanceof LockWaitTimeoutError && error !== this.#signal?.reason;
+      if (isTimeout && Failure === undefined && onTimeout !== undefined)
+        await failWith(error, next.lock, onTimeout);
       throw error;
     }
   }
 
   /** Waits for a moment, because the store did not reply. */
   #pause(): Promise<void> {
-    return new Promise((resolve) => this.#callSite.locker.clock.after(UNREACHABLE_PAUSE_MS, resolve));
+    return new Promise((resolve) => this.#locker.clock.after(UNREACHABLE_PAUSE_MS, resolve));
   }
 
   /** Releases all locks. No body has run under them. If the store does not reply soon, the caller does not wait for it. */
@@ -254,7 +291,7 @@ export class MultiLock implements AsyncDisposable {
     const released = Promise.all(this.#end().map(discard));
     let cancel: CancelTimer = () => {};
     const isLate = new Promise<void>((resolve) => {
-      cancel = this.#callSite.locker.clock.after(LEAST_COMMAND_TIME_MS, resolve);
+      cancel = this.#locker.clock.after(LEAST_COMMAND_TIME_MS, resolve);
     });
     await Promise.race([released, isLate]);
     cancel();
@@ -267,7 +304,7 @@ export class MultiLock implements AsyncDisposable {
     this.#isOver = true;
     this.#held = [];
     this.#next = undefined;
-    if (hasStarted) this.#callSite.locker.queues.onMultiLockEnd();
+    if (hasStarted) this.#locker.manager.onMultiLockEnd();
     return locks;
   }
 
@@ -279,7 +316,7 @@ export class MultiLock implements AsyncDisposable {
 
   /** The milliseconds until the earliest deadline of all locks, or 0. */
   remaining(): number {
-    return this.#callSite.locker.queues.suspension.timeLeft(this);
+    return this.#locker.manager.certainty.timeLeft(this);
   }
 
   /** See {@link Belief.sureUntil}. */
@@ -295,6 +332,11 @@ export class MultiLock implements AsyncDisposable {
     throw this.#notHeld();
   }
 
+  /** Checks all locks right before the body, as {@link Lock.assertMayBegin} does. */
+  assertMayBegin(): void {
+    this.assertHeld();
+  }
+
   /**
    * Extends each lock, as {@link Lock.extend} does.
    *
@@ -305,6 +347,12 @@ export class MultiLock implements AsyncDisposable {
     const extended = await Promise.allSettled(this.#held.map((lock) => lock.extend(duration)));
     for (const one of extended) if (one.status === "rejected") throw one.reason;
     this.assertHeld();
+  }
+
+  /** See {@link HeldLock.guard}. Guards the locks of all keys. */
+  async guard(run: RunSql): Promise<void> {
+    if (!this.#isHeld) throw this.#notHeld();
+    await guardAll(this.#held, run);
   }
 
   /** Aborts when the first lock is lost. Its listeners run in the async context in which the signal was first read. */
@@ -347,8 +395,27 @@ export class MultiLock implements AsyncDisposable {
     for (const error of errors) throw error;
   }
 
+  /** Releases all locks before the body begins. See {@link Lock.decline}. */
+  decline(): void {
+    for (const lock of this.#end()) lock.decline();
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.release();
+  }
+}
+
+/** One of the locks of a `MultiLock`. */
+class PartLock extends Lock {
+  readonly #part: LockPart;
+
+  constructor(terms: Terms, key: string, part: LockPart) {
+    super(terms, key);
+    this.#part = part;
+  }
+
+  override get part(): LockPart {
+    return this.#part;
   }
 }
 

@@ -1,4 +1,30 @@
+import { LockOptionError } from "../base/errors";
+import { formatValue } from "../base/format-value";
+import { readFrom } from "../base/options";
 import { inRoot } from "../base/root-context";
+
+/**
+ * Returns the value of the option `signal`.
+ *
+ * @throws {LockOptionError} if it is neither an `AbortSignal` nor `undefined`
+ */
+export function checkedSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined || isAbortSignal(signal)) return signal;
+  throw new LockOptionError(`Expected \`signal\` to be an AbortSignal, got ${formatValue(signal)}`);
+}
+
+/** Whether the value is an `AbortSignal`, even of another realm such as a test environment. */
+function isAbortSignal(value: unknown): value is AbortSignal {
+  if (typeof value !== "object" || value === null) return false;
+  return readFrom("The option `signal`", () => {
+    const { aborted, addEventListener, removeEventListener } = value as Partial<AbortSignal>;
+    return (
+      typeof aborted === "boolean" &&
+      typeof addEventListener === "function" &&
+      typeof removeEventListener === "function"
+    );
+  });
+}
 
 /** The callbacks of each signal. With one listener for each callback, Node would warn of a leak at the eleventh. */
 const waiting = new WeakMap<AbortSignal, Set<() => void>>();
@@ -27,12 +53,24 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   };
 }
 
+/**
+ * Declines a granted lock whose caller has given up before the body began. It is the last step before the body.
+ *
+ * @throws the signal's reason if the signal has aborted
+ */
+export function assertWanted(lock: { decline(): void }, signal: AbortSignal | undefined): void {
+  if (signal?.aborted !== true) return;
+  lock.decline();
+  throw signal.reason;
+}
+
 /** Returns the promise, but rejects with the signal's reason as soon as the signal aborts. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await promise;
   let stop = (): void => {};
   const aborted = new Promise<never>((_, reject) => {
-    stop = onAbort(signal, () => reject(signal.reason));
+    if (signal.aborted) reject(signal.reason);
+    else stop = onAbort(signal, () => reject(signal.reason));
   });
   try {
     return await Promise.race([promise, aborted]);

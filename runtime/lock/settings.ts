@@ -1,5 +1,5 @@
 import { checked } from "../attributes/check";
-import { formatAttribute, refusedAmong } from "../attributes/conflicts";
+import { formatAttribute, refusedAmong, replacedBy } from "../attributes/conflicts";
 import { LOCK_ATTRIBUTES, type LockOptions, type NamesOf, type OptionRow } from "../attributes/table";
 import { LockOptionError } from "../base/errors";
 import { formatValue } from "../base/format-value";
@@ -11,7 +11,7 @@ export type { LockOptions };
 /** The options of one lock, complete and checked. Times are in milliseconds. Readers have `UNLIMITED` permits. */
 export type Settings = {
   readonly [Name in OptionName as SettingName<Name>]: Name extends TimeName
-    ? number
+    ? number | Extract<(typeof LOCK_ATTRIBUTES)[Name]["default"], undefined>
     : Required<LockOptions>[Name];
 };
 
@@ -32,20 +32,7 @@ function settingName<Name extends OptionName>(name: Name): SettingName<Name> {
   return (isTime ? `${name}Ms` : name) as SettingName<Name>;
 }
 
-/**
- * Whether the async context that holds the lock may acquire it again. A reader always may. Otherwise it could wait for a writer that waits
- * for it.
- */
-export function mayBeEnteredAgain({ reentrant, mode }: Settings): boolean {
-  return reentrant || mode === "read";
-}
-
-/** The wait budget in milliseconds. */
-export function budgetMsOf({ retryTimes, waitTimeMs }: Settings): number {
-  return retryTimes * waitTimeMs;
-}
-
-/** Returns how the lock is shared, in the notation of options, for messages. */
+/** Returns the way in which the lock is shared, in the notation of options, for messages. */
 export function sharingOf({ mode, permits: most }: Settings): string {
   if (mode === "read") return "mode=read";
   return most === 1 ? "mode=write" : `permits=${most}`;
@@ -57,7 +44,7 @@ export const LOCK_OPTIONS: readonly string[] = Object.keys(LOCK_ATTRIBUTES);
 /** Attributes of tags that make the key. `withLock()` gets the key as an argument instead. */
 const KEY_ATTRIBUTES: ReadonlySet<string> = new Set(["businessFlag", "keyName", "key", "each"]);
 const FIX_OF_KEYS =
-  ' withLock() takes the key, or a list of keys, before the options: withLock(lockKey("payOrder", orderNo), options, body).';
+  '. withLock() takes the key, or a list of keys, before the options: withLock(lockKey("payOrder", orderNo), options, body)';
 
 /**
  * Returns the error for an unknown option.
@@ -67,7 +54,7 @@ const FIX_OF_KEYS =
 export function unknownLockOption(name: string, others: readonly string[]): LockOptionError {
   const known = [...others, ...LOCK_OPTIONS].join(", ");
   const fix = KEY_ATTRIBUTES.has(name) ? FIX_OF_KEYS : "";
-  return new LockOptionError(`There is no option \`${name}\`. The options are ${known}.${fix}`);
+  return new LockOptionError(`There is no option \`${name}\`. The options are ${known}${fix}`);
 }
 
 /**
@@ -78,7 +65,9 @@ export function unknownLockOption(name: string, others: readonly string[]): Lock
  */
 export function settle(options: object, defaults: Settings, others: readonly string[] = []): Settings {
   const own = readOptions(options, [...others, ...LOCK_OPTIONS], (name) => unknownLockOption(name, others));
-  const settings = { ...defaults };
+  const isOwn = ({ name }: { readonly name: string }): boolean =>
+    (own as Readonly<Record<string, unknown>>)[name] !== undefined;
+  const settings = { ...defaults, ...(replacedBy(isOwn).includes("wait") && { waitMs: undefined }) };
   for (const [name, value] of Object.entries(own)) {
     if (others.includes(name) || value === undefined) continue;
     const option = name as OptionName;
@@ -90,9 +79,30 @@ export function settle(options: object, defaults: Settings, others: readonly str
       `Expected either \`mode\` or \`permits\`, got ${formatValue(mode)} and ${formatValue(most)}`,
     );
   }
-  const complete = withSharing(settings);
-  assertCompatible(complete);
+  const complete = withInterval(withSharing(settings));
+  assertCompatible(complete, { isOwn });
   return complete;
+}
+
+/**
+ * Returns the options of a tag with the project's default for each one that is `undefined`, as if the tag did not have that attribute.
+ *
+ * @param projectDefaults the defaults as the transformer writes them: `lockTime=30s permits=3`
+ */
+export function withProjectDefaults<Options extends object>(
+  options: Options,
+  projectDefaults: string,
+): Options {
+  if (!Object.values(options).includes(undefined)) return options;
+  const own = new Map<string, unknown>(Object.entries(options));
+  const isOwn = ({ name }: { readonly name: string }): boolean => own.get(name) !== undefined;
+  const replaced: readonly string[] = replacedBy(isOwn);
+  const defaults = projectDefaults
+    .split(" ")
+    .map((text) => text.split("="))
+    .filter(([name = ""]) => !isOwn({ name }) && !replaced.includes(name))
+    .map(([name = "", value = ""]) => [name, /^\d+$/.test(value) ? Number(value) : value] as const);
+  return Object.assign({}, options, Object.fromEntries(defaults));
 }
 
 /**
@@ -118,11 +128,11 @@ export function settleDefaults(defaults: unknown): Settings {
   return settle(own, DEFAULTS);
 }
 
-/** Why `configure()` has no default for an attribute. */
+/** The reasons why `configure()` has no default for an attribute. */
 const NO_DEFAULT = {
   plugin:
-    "it changes the woven code. Set it in the tag, in the options of withLock(), or in the plugin's `defaults` in tsconfig.json.",
-  nowhere: "it applies to one lock. Set it in the tag, or in the options of withLock().",
+    "it changes the woven code. Set it in the tag, in the options of withLock(), or in the plugin's `defaults` in tsconfig.json",
+  nowhere: "it applies to one lock. Set it in the tag, or in the options of withLock()",
 };
 
 /** Sets the permits of readers. */
@@ -136,13 +146,26 @@ function withSharing(settings: Settings): Settings {
   return mode === "read" ? { ...settings, permits: UNLIMITED } : settings;
 }
 
-/** @throws {LockOptionError} if a lock of several keys cannot have these settings */
-export function assertForEach(settings: Settings): void {
-  assertCompatible(settings, true);
+/** Sets the time between two checks, if there is a wait budget and the defaults have no such time. */
+function withInterval(settings: Settings): Settings {
+  if (settings.waitMs === undefined || settings.waitTimeMs > 0) return settings;
+  return { ...settings, waitTimeMs: DEFAULTS.waitTimeMs };
 }
 
-/** Checks that options which are valid alone can be combined. */
-function assertCompatible(settings: Settings, each = false): void {
+/** @throws {LockOptionError} if a lock of several keys cannot have these settings */
+export function assertForEach(settings: Settings): void {
+  assertCompatible(settings, { each: true });
+}
+
+/**
+ * Checks that options which are valid alone can be combined.
+ *
+ * @param isOwn whether the lock itself gives the option, and not the defaults
+ */
+function assertCompatible(
+  settings: Settings,
+  { each = false, isOwn = () => false }: { each?: boolean; isOwn?: (option: { name: string }) => boolean },
+): void {
   const { lockTimeMs, lockAtLeastMs, holdAtMostMs } = settings;
   if (holdAtMostMs < lockTimeMs) {
     throw new LockOptionError(
@@ -161,7 +184,7 @@ function assertCompatible(settings: Settings, each = false): void {
     const setting = settingName(name as OptionName);
     return settings[setting] !== DEFAULTS[setting];
   };
-  const [pair] = refusedAmong(isGiven);
+  const [pair] = refusedAmong(isGiven, isOwn);
   if (pair === undefined) return;
   const { one, other, because } = pair;
   throw new LockOptionError(

@@ -1,6 +1,6 @@
 import { deadlinePassed, type Loss, type LossOutcome } from "../queue/loss";
 
-/** What this process knows about a lock when the outcome of its release arrives. */
+/** The facts that this process knows about a lock when the outcome of its release arrives. */
 export interface ReleaseFacts {
   /** The loss that the store reports. `undefined`: the lock was held to its end. */
   readonly loss: Loss | undefined;

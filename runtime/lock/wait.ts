@@ -1,28 +1,28 @@
-import {
-  LockClosedError,
-  LockOptionError,
-  LockUnreachableError,
-  LockWaitTimeoutError,
-  errorMessage,
-  type LockErrorOptions,
-} from "../base/errors";
+import { LockClosedError, LockOptionError, errorMessage, type LockErrorOptions } from "../base/errors";
 import type { Sleeper } from "../queue/alarms";
 import type { Lease } from "../queue/lease";
-import type { KeyQueue, Obstacle } from "../queue/key-queue";
-import type { LockTerms, Waiter } from "../queue/waiter";
-import { FIX_OF_BUSY_LOCK, fixOfKey, stateOfKey } from "../stores/key-state";
-import { nameOf, type LockEvent } from "./events";
-import type { CallSite, Locker } from "./locker";
-import { namedError } from "./named-error";
+import type { KeyQueue } from "../queue/key-queue";
+import { LEAST_COMMAND_TIME_MS, type Waiter } from "../queue/waiter";
+import { lockOf, nameOf, type GiveUpOutcome, type LockEvent, namedError } from "./events";
+import type { AnnouncedHolder, Locker, LockPart, Terms } from "./locker";
 import { onAbort } from "./on-abort";
-import { budgetMsOf, type Settings } from "./settings";
+import { failWith } from "./on-failure";
+import { OWN_WAIT_MS, warningOfOwnWait, type OwnCaller } from "./own-wait";
+import { trackBodies } from "./reentrancy";
+import { storeUnreachable, waitedFor, waitTimeout } from "./wait-timeout";
 
 /** The error class that a waiter throws instead of `LockWaitTimeoutError`. */
 export type FailureClass = new (message: string, options?: LockErrorOptions) => Error;
 
 /** The lock that a caller waits for. */
-export interface AwaitedLock extends LockEvent, LockTerms {
+export interface AwaitedLock extends LockEvent {
+  readonly terms: Terms;
+  /** Set if it is one of the locks of a `MultiLock`. */
+  readonly part: LockPart | undefined;
+  readonly isHeld: boolean;
   readonly fencingToken: number | undefined;
+  /** The lock around the running code that holds the same key. See `Lock.ownCaller`. */
+  readonly ownCaller: OwnCaller | undefined;
   /**
    * Makes it held, if its body may begin under the lease.
    *
@@ -42,8 +42,8 @@ export interface AwaitedLock extends LockEvent, LockTerms {
 export class Wait implements Waiter, Sleeper {
   readonly joinedAt: number;
   readonly #lock: AwaitedLock;
-  readonly #callSite: CallSite;
   readonly #queue: KeyQueue;
+  #hasStarted = false;
   /** Whether the lock is held, or the caller has given up. */
   #isOver = false;
   /** Whether a command was sent with the `requestId` of the lock. */
@@ -52,6 +52,8 @@ export class Wait implements Waiter, Sleeper {
   #hasAsked = false;
   /** Whether the event for the wait was published. */
   #hasReported = false;
+  /** The caller around this one that holds the key, until the warning about it. */
+  #ownCaller: OwnCaller | undefined;
   #isWoken = false;
   #sleep: Promise<true> | undefined;
   #endSleep: ((how: true | Promise<never>) => void) | undefined;
@@ -62,76 +64,53 @@ export class Wait implements Waiter, Sleeper {
   #stopListening: (() => void) | undefined;
 
   /** Enters the queue of the lock. */
-  constructor(lock: AwaitedLock, callSite: CallSite) {
+  constructor(lock: AwaitedLock) {
     this.#lock = lock;
-    this.#callSite = callSite;
-    const { clock, queues } = callSite.locker;
+    const { clock, manager } = this.locker;
     this.joinedAt = clock.now();
-    this.#queue = queues.join(this);
+    this.#queue = manager.join(this);
   }
 
   private get locker(): Locker {
-    return this.#callSite.locker;
-  }
-
-  private get settings(): Settings {
-    return this.#callSite.settings;
+    return this.terms.locker;
   }
 
   private get pastMs(): number {
     return this.locker.clock.now() - this.waitsSince;
   }
 
-  // ---- what the queue asks ----------------------------------------------------------------------------
+  // ---- questions of the queue --------------------------------------------------------------------------
 
   get key(): string {
     return this.#lock.key;
   }
 
-  get lockTimeMs(): number {
-    return this.#lock.lockTimeMs;
-  }
-
-  get fencing(): boolean {
-    return this.#lock.fencing;
-  }
-
-  get replicas(): number {
-    return this.#lock.replicas;
-  }
-
-  get permits(): number {
-    return this.#lock.permits;
-  }
-
-  get isWatched(): boolean {
-    return this.#lock.isWatched;
-  }
-
-  get isAutoUnlocked(): boolean {
-    return this.#lock.isAutoUnlocked;
-  }
-
-  get mayShareHold(): boolean {
-    return this.#lock.mayShareHold;
+  get terms(): Terms {
+    return this.#lock.terms;
   }
 
   get waitsSince(): number {
-    return this.#callSite.waitsSince ?? this.joinedAt;
+    return this.#lock.part?.waitsSince ?? this.joinedAt;
   }
 
   get isPatient(): boolean {
-    return this.#callSite.asksOnceAt === undefined && budgetMsOf(this.settings) > 0;
+    return this.terms.budgetMs > 0 && this.#lock.part?.asksOnceAt === undefined;
   }
 
+  /** On the monotonic clock: when the wait budget ends. */
   get budgetEndsAt(): number {
-    return this.#callSite.asksOnceAt ?? this.waitsSince + budgetMsOf(this.settings);
+    return this.#lock.part?.asksOnceAt ?? this.waitsSince + this.terms.budgetMs;
   }
 
-  /** The end of the wait budget. A caller with no wait budget waits as long as one command may take. */
-  get answerBy(): number {
-    const budgetMs = budgetMsOf(this.settings);
-    return budgetMs > 0 ? this.waitsSince + budgetMs : Infinity;
+  mayTryAgain(now: number): boolean {
+    return this.isPatient && now < this.budgetEndsAt;
+  }
+
+  timeoutMs(now: number, usualTimeoutMs: number): number {
+    // Without a budget, and for locks that are tried together, the caller waits for one reply only.
+    const extraMs = this.isPatient ? 0 : usualTimeoutMs;
+    const until = Math.min(this.budgetEndsAt + extraMs, this.waitsSince + (this.terms.budgetMs || Infinity));
+    return Math.max(until - now, LEAST_COMMAND_TIME_MS);
   }
 
   /** Returns the `requestId` of the lock for the first command, and a new one for each later command. */
@@ -144,14 +123,21 @@ export class Wait implements Waiter, Sleeper {
   // ---- the start --------------------------------------------------------------------------------------
 
   /**
-   * Publishes that the caller asks for the lock.
+   * Publishes that the caller asks for the lock, at its first call.
    *
    * @param signal ends the wait when it aborts
+   * @returns whether the lock is held now, because a subscriber has released it in the meantime
    */
-  start(signal: AbortSignal | undefined): void {
-    if (signal !== undefined && !signal.aborted) this.listen(signal);
-    this.locker.events.asks(this.#lock);
-    if (signal?.aborted === true) this.abandon(signal);
+  private start(signal: AbortSignal | undefined): boolean {
+    if (!this.#hasStarted) {
+      this.#hasStarted = true;
+      if (signal !== undefined && !signal.aborted) this.listen(signal);
+      this.locker.events.asks(this.#lock);
+      if (signal?.aborted === true) this.abandon(signal);
+    }
+    if (this.#lock.isHeld) return true;
+    if (this.locker.manager.isClosed) this.onClosed();
+    return false;
   }
 
   private listen(signal: AbortSignal): void {
@@ -169,8 +155,13 @@ export class Wait implements Waiter, Sleeper {
 
   // ---- a try ------------------------------------------------------------------------------------------
 
-  /** Starts a try, or joins the one under way. When the try ends, resolves to whether the lock is held. */
-  try(): Promise<boolean> {
+  /**
+   * Starts a try, or joins the one under way. When the try ends, resolves to whether the lock is held.
+   *
+   * @param signal ends the wait when it aborts. Only that of the first call counts
+   */
+  try(signal: AbortSignal | undefined): Promise<boolean> {
+    if (this.start(signal)) return IS_HELD;
     if (this.#try !== undefined) return this.#try;
     if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
     this.#isWoken = false; // A wake-up from before this try does not count.
@@ -196,6 +187,7 @@ export class Wait implements Waiter, Sleeper {
 
   /** See `Lock.retryCheck`. */
   retryCheck(Failure: FailureClass | undefined): Promise<boolean> {
+    if (this.start(undefined)) return IS_HELD;
     try {
       return this.untilNextTry(Failure);
     } catch (error) {
@@ -211,15 +203,33 @@ export class Wait implements Waiter, Sleeper {
     if (now >= budgetEndsAt) {
       // A caller with no wait budget may still ask once, if the waiters before it have left in the meantime.
       if (!this.#hasAsked && !this.isPatient && this.#queue.mayAsk(this)) return MAY_TRY;
-      this.outOfTime(Failure);
-      return SKIPPED;
+      return this.outOfTime(Failure);
     }
-    if (!this.#hasReported) this.locker.events.waits(this.#lock);
+    if (!this.#hasReported) {
+      this.locker.events.waits(this.#lock);
+      this.#ownCaller = this.#lock.ownCaller;
+    }
     this.#hasReported = true;
-    const { waitTimeMs } = this.settings;
+    const { waitTimeMs } = this.terms;
     const untilNextCheckMs = waitTimeMs - ((now - this.waitsSince) % waitTimeMs);
     const nextCheckAt = now + Math.min(untilNextCheckMs, this.#queue.retryInMs(this));
-    return this.sleepUntil(Math.min(nextCheckAt, budgetEndsAt));
+    return this.sleepUntil(Math.min(nextCheckAt, budgetEndsAt, this.warnOfOwnWait(now)));
+  }
+
+  /**
+   * Warns if the call still waits for a caller around it. A detached call may wait for its caller to end, which is no mistake, so this leaves
+   * the caller some time.
+   *
+   * @returns when to check again, on the monotonic clock
+   */
+  private warnOfOwnWait(now: number): number {
+    const caller = this.#ownCaller;
+    if (caller === undefined) return Infinity;
+    const dueAt = this.waitsSince + OWN_WAIT_MS;
+    if (now < dueAt) return dueAt;
+    this.#ownCaller = undefined;
+    if (caller.isBodyInside) this.locker.logger.warnOnce(warningOfOwnWait(this.#lock, caller));
+    return Infinity;
   }
 
   /**
@@ -233,7 +243,7 @@ export class Wait implements Waiter, Sleeper {
     }
     return (this.#sleep ??= new Promise((resolve) => {
       this.#endSleep = resolve;
-      this.#alarmAt = this.locker.queues.alarms.set(this, at);
+      this.#alarmAt = this.locker.manager.alarms.set(this, at);
     }));
   }
 
@@ -247,7 +257,7 @@ export class Wait implements Waiter, Sleeper {
   }
 
   private endSleep(how: true | Promise<never>): void {
-    this.locker.queues.alarms.cancel(this, this.#alarmAt);
+    this.locker.manager.alarms.cancel(this, this.#alarmAt);
     this.#endSleep?.(how);
     this.#sleep = undefined;
     this.#endSleep = undefined;
@@ -271,18 +281,18 @@ export class Wait implements Waiter, Sleeper {
   }
 
   /** Leaves the queue without the lock. */
-  giveUp(): void {
+  giveUp(outcome: GiveUpOutcome): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#lock.onGaveUp();
     this.stopListening();
     this.#queue.giveUp(this);
-    this.locker.events.givesUp(this.#lock, this.pastMs);
+    this.locker.events.givesUp(this.#lock, this.pastMs, outcome);
   }
 
   /** Gives up with this error. The caller receives it now, or at its next call. */
   refuse(reason: unknown): void {
-    this.giveUp();
+    this.giveUp("failed");
     this.stopListening();
     this.#failure ??= { error: reason };
     if (this.#try !== undefined) this.endTry(Promise.reject(reason));
@@ -296,7 +306,7 @@ export class Wait implements Waiter, Sleeper {
 
   onClosed(): void {
     const message = `${nameOf(this.#lock)}: shutdown() was called, so this process grants no more locks. Fix: stop incoming work before you call shutdown(), or set a longer patience`;
-    this.refuse(new LockClosedError(message));
+    this.refuse(new LockClosedError(message, lockOf(this.#lock)));
   }
 
   private stopListening(): void {
@@ -304,36 +314,38 @@ export class Wait implements Waiter, Sleeper {
     this.#stopListening = undefined;
   }
 
-  /** Gives up because the wait budget is over. Throws, unless `onFailure` is `"skip"` and another caller holds the lock. */
-  private outOfTime(Failure: FailureClass | undefined): void {
+  /** Gives up because the wait budget is over. Throws, unless `onFailure` or `onUnreachable` says to skip the body. */
+  private outOfTime(Failure: FailureClass | undefined): Promise<false> {
     const obstacle = this.#queue.obstacle(this, this.#hasAsked);
-    this.giveUp();
-    const { retryTimes, waitTimeMs, onFailure } = this.settings;
-    const waited = `within ${Math.round(this.pastMs)} ms (retryTimes=${retryTimes}, waitTime=${waitTimeMs}ms)`;
-    const name = nameOf(this.#lock);
+    const { onFailure, onUnreachable, onTimeout } = this.terms;
+    if (obstacle.kind === "store") this.giveUp(onUnreachable === "skip" ? "unreachable" : "failed");
+    else this.giveUp(onFailure === "skip" ? "skipped" : "failed");
+    const waited = waitedFor(this.terms, this.pastMs);
     if (obstacle.kind === "store") {
-      const { error } = obstacle.trouble;
-      const message = `${name}: the store did not grant the lock ${waited}: ${errorMessage(error)}`;
-      throw new LockUnreachableError(message, { cause: error });
+      if (onUnreachable === "skip") return SKIPPED;
+      throw storeUnreachable(this.#lock, obstacle.trouble.error, waited);
     }
-    if (onFailure === "skip") return;
-    const fix = obstacle.kind === "held elsewhere" ? fixOfKey(obstacle.value) : FIX_OF_BUSY_LOCK;
-    const timeout = new LockWaitTimeoutError(
-      `LOCK_WAIT_TIME_OUT: ${name} ${this.describe(obstacle)} and did not become free ${waited}. Fix: ${fix}`,
-    );
-    throw Failure === undefined ? timeout : new Failure(timeout.message, { cause: timeout });
-  }
-
-  private describe(obstacle: Exclude<Obstacle, { kind: "store" }>): string {
-    if (obstacle.kind === "held elsewhere") return stateOfKey(obstacle.value);
-    if (obstacle.kind === "asked for here") return "has an earlier waiter in this process";
-    const { site, heldSince } = obstacle.holder;
-    const forMs = Math.round(this.locker.clock.now() - heldSince);
-    return `has been held in this process${site === undefined ? "" : ` by ${site}`} for ${forMs} ms`;
+    if (onFailure === "skip") return SKIPPED;
+    const now = this.locker.clock.now();
+    const caller = obstacle.kind === "held elsewhere" ? undefined : this.#lock.ownCaller;
+    // The holder may have awaited this call. Then the next such call learns that.
+    const isSuspect = obstacle.kind === "held here" && obstacle.holder.heldSince <= this.waitsSince;
+    if (isSuspect && this.pastMs >= OWN_WAIT_MS) trackBodies();
+    const fail = (elsewhere?: AnnouncedHolder): Promise<never> => {
+      const timeout = waitTimeout(this.#lock, obstacle, caller, waited, now, elsewhere);
+      if (Failure !== undefined) throw new Failure(timeout.message, { cause: timeout });
+      // A `MultiLock` first releases its other keys.
+      if (onTimeout === undefined || this.#lock.part !== undefined) throw timeout;
+      return failWith(timeout, this.#lock, onTimeout);
+    };
+    const { findHolder } = this.locker;
+    const value = obstacle.kind === "held elsewhere" ? obstacle.value : undefined;
+    return findHolder === undefined || value === undefined ? fail() : findHolder(this.key, value).then(fail);
   }
 }
 
 const AWAKE = Promise.resolve<true>(true);
+const IS_HELD = Promise.resolve(true);
 const NOT_YET = Promise.resolve(false);
 const MAY_TRY = Promise.resolve(true);
-const SKIPPED = Promise.resolve(false);
+const SKIPPED = Promise.resolve<false>(false);

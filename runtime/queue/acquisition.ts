@@ -1,10 +1,7 @@
-import { AcquireCommand, type AcquireListener } from "../commands/acquire";
-import { NoReplyError } from "../commands/in-flight";
-import { renewOne } from "../commands/renew";
+import { NoReplyError, StoreCommand } from "../commands/in-flight";
 import { LockMisconfiguredError } from "../base/errors";
 import { UNLIMITED } from "../base/limits";
 import {
-  CLAIM_TIME_MS,
   type ReleaseAndEnqueueReply,
   type NotReleased,
   type NotAcquired,
@@ -13,46 +10,66 @@ import {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
+  type Store,
 } from "../stores/port";
 import { isHeldBy, isRevokedFrom } from "../stores/value";
-import { acquireTimeoutMs, UNREACHABLE_PAUSE_MS } from "./command-times";
+import { BusyKey } from "./busy-key";
 import { Lease, ofReplicas, type Grant } from "./lease";
 import type { Trouble } from "./loss";
 import type { QueueContext } from "./queue-context";
+import { SentCommands, type Sent } from "./sent-commands";
 import { Ticket } from "./ticket";
-import type { Waiter } from "./waiter";
+import { fits, UNREACHABLE_PAUSE_MS, type Waiter, type WaiterQueue } from "./waiter";
 
-/** How often the first waiter asks again if no wake-up arrives. It is often enough to claim a key that is reserved for it. */
-const POLL_INTERVAL_MS = CLAIM_TIME_MS * (2 / 3);
-
-/** Waiters ask again at multiples of this time, so that the waiters of one process share a command. */
-const POLL_ALIGNMENT_MS = POLL_INTERVAL_MS / 10;
-
-/** The same for a store without a queue, which sends no wake-ups. The interval varies, so that processes take turns at being first. */
-const POLL_INTERVAL_WITHOUT_QUEUE_MS = { from: 50, to: 150 };
-
-/** How many commands without a reply are remembered. The key may hold the `requestId` of any of them. */
-const MOST_UNANSWERED = 32;
-
-/** The waiters of this process for one key, as their {@link Acquisition} sees them. */
-export interface WaiterQueue {
-  readonly key: string;
-  readonly first: Waiter | undefined;
-  /** The number of permits that a request for the first waiter of a shared lock asks for. */
-  readonly wanted?: number | undefined;
-  /** Returns the lease in the form that this queue uses. Without this method, the queue uses it as it is. */
-  makeLease?(lease: Lease, first: Waiter): Lease;
-  /** Makes the first waiter the holder of the lease. Returns how long it waited, as {@link Waiter.onGranted} does. */
-  begin(lease: Lease, first: Waiter, grant: Grant): number | undefined;
-  /** Lets the waiters behind the first one share its lease. */
-  afterBegin?(): void;
-}
-
-/** A command that may acquire the key, or may have acquired it without our knowledge. */
-interface Sent {
-  readonly request: AcquireRequest;
+/**
+ * One command that may acquire the key, with its own `requestId`. Its acquisition receives the reply or the failure. If the reply handler
+ * throws, it also receives a failure. A late reply may follow a failure.
+ */
+export class AcquireCommand extends StoreCommand<AcquireReply> implements Sent {
+  readonly request: AcquireRequest | EnqueueRequest;
+  /** On the monotonic clock: a time before the command was sent. A grant counts from here. */
   readonly sentAt: number;
-  readonly isInFlight: boolean;
+  /** The waiter for which it was sent. */
+  readonly caller: Waiter;
+  readonly #acquisition: Acquisition;
+
+  constructor(
+    acquisition: Acquisition,
+    request: AcquireRequest | EnqueueRequest,
+    sentAt: number,
+    caller: Waiter,
+  ) {
+    super();
+    this.#acquisition = acquisition;
+    this.request = request;
+    this.sentAt = sentAt;
+    this.caller = caller;
+  }
+
+  /** Whether it enqueues a ticket if it cannot acquire the key. */
+  get isEnqueue(): boolean {
+    return "ticket" in this.request;
+  }
+
+  send(): Promise<AcquireReply> {
+    const { request, timeoutMs } = this;
+    const { store } = this.#acquisition;
+    return "ticket" in request && store.queue !== undefined
+      ? store.queue.enqueue(request, timeoutMs)
+      : store.acquire(request, timeoutMs);
+  }
+
+  onReply(reply: AcquireReply): void {
+    this.#acquisition.onReply(this, reply);
+  }
+
+  onFailure(error: unknown): void {
+    this.#acquisition.onFailure(this, error);
+  }
+
+  onLateReply(reply: AcquireReply): void {
+    this.#acquisition.onLateReply(this, reply);
+  }
 }
 
 /**
@@ -61,39 +78,27 @@ interface Sent {
  *
  * It is safe even if commands are lost, late, reordered, or run twice, for two reasons (see docs/architecture.md):
  *
- * - A lease begins only in `#believe`. It counts from the time when the command that acquired the key was sent (`#taken`). If the key was
+ * - A lease begins only in `#believe`. It counts from the time when the command that acquired the key was sent (`#granted`). If the key was
  *   found to hold what one of our commands wrote, the lease counts from the time when a renewal was sent (`#confirm`).
  * - An acquisition releases a hold only if it is closed, or if it has renounced the hold (`#decline`). A closed acquisition never begins a
  *   lease, and a renounced hold never becomes one.
  */
-export class Acquisition implements AcquireListener<Waiter> {
-  /** The value of the key in the last refusal. */
-  heldBy: string | undefined;
-  /** Why the last try failed, if the store did not reply. */
+export class Acquisition {
+  /** The reason why the last try failed, if the store did not reply. */
   trouble: Trouble | undefined;
   readonly #context: QueueContext;
   readonly #queue: WaiterQueue;
-  /** On the monotonic clock: when the store last replied that somebody else holds the key. */
-  #holderFoundAt: number | undefined;
-  /** The commands that may have acquired the key: they are in flight, or got no reply. */
-  #unresolved: readonly Sent[] = NONE;
+  /** Set when the key may be held by somebody else. */
+  #busy: BusyKey | undefined;
+  readonly #sent = new SentCommands();
   /**
    * - `asking`: the next command asks for the key.
    * - `confirming`: a renewal is in flight for a hold that was found. No other command is sent meanwhile.
    * - `closed`: the key was granted, or no waiters are left. Holds that commands acquire from now on are released.
    */
   #state: "asking" | "confirming" | "closed" = "asking";
-  /** The holds, by `requestId`, that were released before any caller relied on them. */
-  #renounced: Set<string> | undefined;
-  /** The holds, by `requestId`, that a renewal reduces to one permit, however many permits the command got. */
-  #reduced: Set<string> | undefined;
-  /** The longest lock time to which a renewal may have extended a hold that was found. */
-  #confirmedForMs = 0;
   /** Set when it may have to wait behind callers of other processes. */
   #ticket: Ticket | undefined;
-  #freeInMs: number | undefined;
-  /** On the monotonic clock: the time until which callers of other processes may try first. */
-  #pausesUntil = -Infinity;
   /** The lease that was granted. */
   #lease: Lease | undefined;
 
@@ -104,7 +109,12 @@ export class Acquisition implements AcquireListener<Waiter> {
 
   /** Whether the store has replied that somebody else holds the key. */
   get hasFoundHolder(): boolean {
-    return this.#holderFoundAt !== undefined;
+    return this.#busy?.wasFound === true;
+  }
+
+  /** The value of the key in the last refusal. */
+  get heldBy(): string | undefined {
+    return this.#busy?.heldBy;
   }
 
   /** Its ticket in the store queue. It may not be enqueued yet. */
@@ -112,29 +122,27 @@ export class Acquisition implements AcquireListener<Waiter> {
     return (this.#ticket ??= new Ticket(this.#context, this.#queue));
   }
 
+  get store(): Store {
+    return this.#context.store;
+  }
+
   get #isClosed(): boolean {
     return this.#state === "closed";
   }
 
-  /** How soon to ask again if no wake-up arrives, in milliseconds. */
+  /** The time until the next request if no wake-up arrives, in milliseconds. */
   get retryInMs(): number {
     if (this.trouble !== undefined) return UNREACHABLE_PAUSE_MS;
-    const now = this.#context.clock.now();
-    if (now < this.#pausesUntil) return this.#pausesUntil - now;
-    const untilPollMs = this.#hasQueue
-      ? POLL_INTERVAL_MS - (Math.floor(now) % POLL_ALIGNMENT_MS)
-      : pollIntervalWithoutQueue();
-    return Math.min(this.#freeInMs ?? Infinity, untilPollMs);
+    return (this.#busy ??= new BusyKey()).retryInMs(this.#context.clock.now(), this.#hasQueue);
   }
 
   get #hasQueue(): boolean {
-    return this.#context.store.queue !== undefined;
+    return this.store.queue !== undefined;
   }
 
   /** Lets callers of other processes try first, after this process released the key to a store without a queue. */
   pause(): void {
-    this.#noteHolder();
-    this.#pausesUntil = this.#context.clock.now() + pollIntervalWithoutQueue();
+    this.#foundBusy().pause(this.#context.clock.now());
   }
 
   // ---- requests ---------------------------------------------------------------------------------------
@@ -148,20 +156,14 @@ export class Acquisition implements AcquireListener<Waiter> {
     if (isConfirming || !mayHaveNews) return first.onTried();
     const now = this.#context.clock.now();
     // A waiter without a second try asks during the pause, or it would leave a free key.
-    const hasMoreTries = first.isPatient && now < first.budgetEndsAt;
-    if (hasMoreTries && now < this.#pausesUntil) return first.onTried();
+    const hasMoreTries = first.mayTryAgain(now);
+    if (hasMoreTries && this.#busy?.isPaused(now) === true) return first.onTried();
     const isEnqueued = this.#ticket?.isEnqueued === true;
-    const isEnqueue = isEnqueued || this.#unresolved.length > 0 || this.#isProbablyHeld(first, now);
+    // If the key is probably held, the first command also enqueues the waiter. It still acquires the key if the key is free.
+    const isProbablyHeld =
+      hasMoreTries && first.terms.permits === 1 && this.#context.contended.has(this.#queue.key, now);
+    const isEnqueue = isEnqueued || this.#sent.unresolved.length > 0 || isProbablyHeld;
     this.#send(first, isEnqueue && this.#hasQueue, now);
-  }
-
-  /**
-   * Whether the key is probably held. Then the first command also enqueues the waiter, which saves a second command. It still acquires the
-   * key if the key is free.
-   */
-  #isProbablyHeld(first: Waiter, now: number): boolean {
-    const mayWait = first.isPatient && now < first.budgetEndsAt;
-    return mayWait && first.permits === 1 && this.#context.contended.has(first.key, now);
   }
 
   /** Returns a request that acquires the key for the first waiter or enqueues its ticket. The caller must send it immediately. */
@@ -169,62 +171,48 @@ export class Acquisition implements AcquireListener<Waiter> {
     const { ticket } = this;
     ticket.listen();
     ticket.onSent();
-    return { ...requestOf(first, this.#queue.wanted), ticket: ticket.id };
+    return { ...newRequest(first, this.#queue), ticket: ticket.id };
   }
 
   #send(first: Waiter, isEnqueue: boolean, sentAt: number): void {
-    const { store, inFlight, acquires, enqueues } = this.#context;
-    const request = isEnqueue ? this.requestFor(first) : requestOf(first, this.#queue.wanted);
+    const { inFlight, acquires, enqueues } = this.#context;
+    const request = isEnqueue ? this.requestFor(first) : newRequest(first, this.#queue);
+    const timeoutMs = first.timeoutMs(sentAt, inFlight.usualTimeoutMs);
     this.#ticket?.onSent();
-    const attempt = new AcquireCommand(store, this, request, sentAt, first);
-    this.sent(attempt);
-    const timeoutMs = this.#timeoutMsFor(first, sentAt);
+    const command = new AcquireCommand(this, request, sentAt, first);
+    this.sent(command);
     const isSentAlone = request.fencing || request.replicas !== undefined;
-    if (isSentAlone) inFlight.send(attempt, timeoutMs);
-    else (isEnqueue ? enqueues : acquires).send(attempt, timeoutMs);
+    if (isSentAlone) inFlight.send(command, timeoutMs, sentAt);
+    else (isEnqueue ? enqueues : acquires).send(command, timeoutMs, sentAt);
   }
 
   /** Notes a command that is on its way, and may acquire the key. */
   sent(sent: Sent): void {
-    if (this.#unresolved.length >= MOST_UNANSWERED) {
-      // If delayed commands arrive, the oldest one acquires the key. Lost commands never do. So a command from the middle is forgotten.
-      const middle = this.#unresolved[Math.floor(this.#unresolved.length / 2)];
-      if (middle?.isInFlight === false) this.#unresolved = without(middle, this.#unresolved);
-    }
-    this.#remember(sent);
-  }
-
-  /** Most acquisitions never have more than one such command. */
-  #remember(sent: Sent): void {
-    this.#unresolved = this.#unresolved.length === 0 ? [sent] : [...this.#unresolved, sent];
-  }
-
-  #timeoutMsFor(first: Waiter, now: number): number {
-    return acquireTimeoutMs(first, now, this.#context.inFlight.usualTimeoutMs);
+    this.#sent.add(sent);
   }
 
   // ---- replies ----------------------------------------------------------------------------------------
 
-  onReply(attempt: AcquireCommand<Waiter>, reply: AcquireReply): void {
+  onReply(command: AcquireCommand, reply: AcquireReply): void {
     this.trouble = undefined;
-    const isContinued = reply.acquired ? this.#taken(attempt, reply) : this.#notTaken(attempt, reply);
-    if (!isContinued) attempt.caller.onTried();
+    const isHandled = reply.acquired ? this.#granted(command, reply) : this.#refused(command, reply);
+    if (!isHandled) command.caller.onTried();
   }
 
-  onFailure(attempt: AcquireCommand<Waiter>, error: unknown): void {
+  onFailure(command: AcquireCommand, error: unknown): void {
     if (error instanceof LockMisconfiguredError) {
-      this.#forget(attempt);
-      attempt.caller.onRefused(error);
+      this.#forget(command);
+      command.caller.onRefused(error);
     } else {
-      this.#unanswered(attempt, error, attempt.timeoutMs < this.#context.inFlight.usualTimeoutMs);
+      this.#unanswered(command, error, command.timeoutMs < this.#context.inFlight.usualTimeoutMs);
     }
-    attempt.caller.onTried();
+    command.caller.onTried();
   }
 
-  onLateReply(attempt: AcquireCommand<Waiter>, reply: AcquireReply): void {
-    if (reply.acquired) return void this.#taken(attempt, reply);
-    this.#foundLate(attempt, reply.holder);
-    if (attempt.isEnqueue) this.#onEnqueued();
+  onLateReply(command: AcquireCommand, reply: AcquireReply): void {
+    if (reply.acquired) return void this.#granted(command, reply);
+    this.#foundLate(command, reply.holder);
+    if (command.isEnqueue) this.#onEnqueued();
   }
 
   /** Handles the reply to a request that was sent together with the release of a hold of this process. */
@@ -235,14 +223,14 @@ export class Acquisition implements AcquireListener<Waiter> {
       if (isHeldBy(sent.request.requestId, reply.holder)) this.#confirm(sent);
       else this.#notFound(sent, reply.holder);
     } else if (reply.next === "enqueued") {
-      this.#noteHolder();
+      this.#foundBusy();
       this.#forget(sent);
-      this.#ticket?.onEnqueuedWithRelease(this.#unresolved.length === 0);
+      this.#ticket?.onEnqueuedWithRelease(this.#sent.unresolved.length === 0);
       this.#onEnqueued();
     } else if (reply.next === undefined) {
       this.#forget(sent);
     } else {
-      this.#taken(sent, reply.next);
+      this.#granted(sent, reply.next);
     }
   }
 
@@ -252,72 +240,65 @@ export class Acquisition implements AcquireListener<Waiter> {
 
   onLateNextReply(sent: Sent, reply: ReleaseAndEnqueueReply | NotReleased): void {
     if (reply.released && reply.next !== undefined && reply.next !== "enqueued") {
-      return void this.#taken(sent, reply.next);
+      return void this.#granted(sent, reply.next);
     }
     if (reply.released) this.#forget(sent);
     else this.#foundLate(sent, reply.holder);
     if (reply.released && reply.next === "enqueued") this.#onEnqueued();
   }
 
-  #noteHolder(): void {
+  /** Notes that somebody else holds the key. */
+  #foundBusy(): BusyKey {
     const now = this.#context.clock.now();
-    this.#holderFoundAt = now;
     this.#context.contended.add(this.#queue.key, now);
+    this.#busy ??= new BusyKey();
+    this.#busy.onFound(now);
+    return this.#busy;
   }
 
   /** Returns whether the try continues with another command. */
-  #notTaken(attempt: AcquireCommand<Waiter>, { holder, freeInMs, isLast = false }: NotAcquired): boolean {
-    const revoked = this.#unresolved.find(({ request }) => isRevokedFrom(request.requestId, holder));
+  #refused(command: AcquireCommand, { holder, freeInMs, isLast = false }: NotAcquired): boolean {
+    const revoked = this.#sent.revokedFrom(holder);
     if (revoked !== undefined) this.#renounce(revoked);
-    this.heldBy = holder;
-    const isOwn = isHeldBy(attempt.request.requestId, holder);
-    if (!isOwn) this.#forget(attempt);
-    this.#noteHolder();
-    this.#freeInMs = freeInMs;
-    if (attempt.isEnqueue) {
+    const isOwn = isHeldBy(command.request.requestId, holder);
+    if (!isOwn) this.#forget(command);
+    const busy = this.#foundBusy();
+    busy.heldBy = holder;
+    busy.freeInMs = freeInMs;
+    if (command.isEnqueue) {
       const ticket = this.#ticket;
-      if (ticket !== undefined && (isLast || !ticket.isEnqueued)) ticket.coversUntil = attempt.sentAt;
+      if (ticket !== undefined && (isLast || !ticket.isEnqueued)) ticket.coversUntil = command.sentAt;
       this.#onEnqueued();
     }
-    const found = this.#unresolved.find(({ request }) => isHeldBy(request.requestId, holder));
+    const found = this.#sent.heldBy(holder) ?? (this.#isClosed ? undefined : this.#sent.findInDoubt());
     if (found !== undefined) return this.#confirm(found);
-    // The value of a shared key does not name its holders. An earlier command whose reply was lost may have acquired a hold.
-    const isInDoubt = (sent: Sent): boolean => (sent.request.permits ?? 1) > 1 && !sent.isInFlight;
-    const unanswered = this.#isClosed ? undefined : this.#unresolved.find(isInDoubt);
-    if (unanswered !== undefined) return this.#confirm(unanswered);
-    if (attempt.isEnqueue || !this.#hasQueue || !this.#hasReasonToWait(attempt.caller)) return false;
-    this.#send(attempt.caller, true, this.#context.clock.now());
+    if (command.isEnqueue || !this.#hasQueue || !this.#hasReasonToWait(command.caller)) return false;
+    this.#send(command.caller, true, this.#context.clock.now());
     return true;
   }
 
   #hasReasonToWait(waiter: Waiter): boolean {
     const { clock, isClosed } = this.#context;
-    return !this.#isClosed && !isClosed && this.#queue.first === waiter && clock.now() < waiter.budgetEndsAt;
+    return !this.#isClosed && !isClosed && this.#queue.first === waiter && waiter.mayTryAgain(clock.now());
   }
 
   /** @param isShortened whether the store had less than the usual time to reply */
   #unanswered(sent: Sent, error: unknown, isShortened: boolean): void {
     // If the last command had a short timeout, its missing reply says less than a recent reply or an earlier error.
     const isUninformative =
-      isShortened &&
-      error instanceof NoReplyError &&
-      (this.#hasFoundHolderLately || this.trouble !== undefined);
+      isShortened && error instanceof NoReplyError && (this.#foundBusyLately || this.trouble !== undefined);
     if (!isUninformative) this.trouble = { error };
     this.#noteEnqueued(sent, true); // The command may have enqueued it.
     if (this.#isClosed) this.#decline(sent);
   }
 
-  /**
-   * Whether the last report of a holder is recent. After an older one, a poll with the usual timeout would have been answered or have
-   * failed.
-   */
-  get #hasFoundHolderLately(): boolean {
+  get #foundBusyLately(): boolean {
     const { clock, inFlight } = this.#context;
-    return clock.now() - (this.#holderFoundAt ?? -Infinity) < POLL_INTERVAL_MS + inFlight.usualTimeoutMs;
+    return this.#busy?.wasFoundLately(clock.now(), inFlight.usualTimeoutMs) === true;
   }
 
   #forget(sent: Sent): void {
-    this.#unresolved = without(sent, this.#unresolved);
+    this.#sent.remove(sent);
     if (this.#isClosed) this.#dequeue();
   }
 
@@ -335,18 +316,23 @@ export class Acquisition implements AcquireListener<Waiter> {
 
   /** Removes the ticket from the store queue, once no command is in flight that could enqueue it again. */
   #dequeue(): void {
-    if (!this.#unresolved.some(({ isInFlight }) => isInFlight)) this.#ticket?.dequeue();
+    if (!this.#sent.isAnyInFlight) this.#ticket?.dequeue();
   }
 
   // ---- outcome ----------------------------------------------------------------------------------------
 
-  /** Handles the reply that this command acquired the key. Returns whether the try continues with another command. */
-  #taken(sent: Sent, reply: Acquired): boolean {
+  /**
+   * Handles the reply that this command acquired the key.
+   *
+   * @returns whether the caller of the command holds the lock, or its try continues with a renewal
+   */
+  #granted(sent: Sent, reply: Acquired): boolean {
     this.#noteEnqueued(sent, false);
     const { first } = this.#queue;
     // If the waiter of the command has left, or the hold was seen to be gone, a renewal has to confirm the hold first.
-    const isUsable = first !== undefined && fits(sent.request, first) && this.#unresolved.includes(sent);
-    if (isUsable && this.#believe(sent, first, sent.sentAt, reply, reply.mayComeAgain !== true)) return false;
+    const isUsable = first !== undefined && fits(sent.request, first.terms) && this.#sent.has(sent);
+    if (isUsable && this.#believe(sent, first, sent.sentAt, reply, reply.mayRunAgain !== true))
+      return sent.caller === first;
     return this.#confirm(sent);
   }
 
@@ -362,29 +348,38 @@ export class Acquisition implements AcquireListener<Waiter> {
     sent: Sent,
     first: Waiter,
     sentAt: number,
-    granted: Pick<Acquired, "count" | "somebodyWaits" | "fencingToken">,
+    granted: Pick<Acquired, "count" | "hasWaiters" | "fencingToken">,
     isOnlyGrant: boolean,
   ): boolean {
     if (this.#isClosed || this.#context.isClosed) return false;
-    const { key, requestId } = sent.request;
-    const { fencingToken, somebodyWaits = false } = granted;
-    const count = this.#reduced?.has(requestId) === true ? 1 : (granted.count ?? 1);
-    const plain = new Lease(key, requestId, first.lockTimeMs, fencingToken, isOnlyGrant);
-    const lease = this.#queue.makeLease?.(plain, first) ?? plain;
-    lease.replicas = first.replicas;
-    this.#context.renewals.noteLockTime(lease, this.#maxHoldMs(sent));
-    lease.prove(sentAt, first.lockTimeMs);
-    const { coversUntil = -Infinity } = this.#ticket ?? {};
-    const waitedMs = this.#queue.begin(lease, first, { sentAt, count, somebodyWaits, coversUntil });
+    const { requestId } = sent.request;
+    const { lockTimeMs, replicas, permits } = first.terms;
+    const plain = new Lease(this.#queue, requestId, lockTimeMs, granted.fencingToken, isOnlyGrant);
+    const lease = this.#queue.makeLease?.(plain, first, this.#sharedGrant(sent, sentAt, granted)) ?? plain;
+    lease.replicas = replicas;
+    lease.prove(sentAt, lockTimeMs);
+    const waitedMs = first.onGranted(lease, first.terms.fencing ? lease.tokenOfHolder : undefined);
     if (waitedMs === undefined) return false;
-    this.#unresolved = without(sent, this.#unresolved);
+    const maxHoldMs = this.#sent.maxHoldMs(sent);
+    if (maxHoldMs > lockTimeMs) this.#context.renewals.noteLockTime(lease, maxHoldMs);
+    this.#sent.remove(sent);
     this.#lease = lease;
     this.#close();
     // The other commands may have acquired holds of the same shared key.
-    if (first.permits > 1) this.#releaseUnresolved();
-    first.onEntered(waitedMs);
-    this.#queue.afterBegin?.();
+    if (permits > 1) this.#releaseUnresolved();
+    // This comes last, because listeners run in this call.
+    this.#queue.begin(lease, first, waitedMs);
     return true;
+  }
+
+  /** Returns the parts of the reply that a shared lease needs. */
+  #sharedGrant(
+    sent: Sent,
+    sentAt: number,
+    { count = 1, hasWaiters = false }: Pick<Acquired, "count" | "hasWaiters">,
+  ): Grant {
+    const coversUntil = this.#ticket?.coversUntil ?? -Infinity;
+    return { sentAt, count: this.#sent.isReduced(sent) ? 1 : count, hasWaiters, coversUntil };
   }
 
   /**
@@ -394,23 +389,21 @@ export class Acquisition implements AcquireListener<Waiter> {
   #confirm(found: Sent): boolean {
     const { first } = this.#queue;
     if (first === undefined || this.#context.isClosed) this.#close();
-    const isOver = this.#isClosed || this.#isRenounced(found);
+    const isOver = this.#isClosed || this.#sent.isRenounced(found);
     if (isOver || first === undefined) return this.#decline(found);
-    if (!this.#unresolved.includes(found)) this.#remember(found);
+    this.#sent.noteFound(found);
     if (this.#state === "confirming") return true;
     this.#state = "confirming";
-    const { clock, store, inFlight } = this.#context;
+    const { clock, inFlight, renewals } = this.#context;
     const { key, requestId } = found.request;
-    const { lockTimeMs, fencing } = first;
-    const { permits } = first;
-    // The renewal keeps one of the permits that the command may have got. That counts even if the reply to the command arrives later.
-    if (permits > 1 && permits !== UNLIMITED) (this.#reduced ??= new Set()).add(requestId);
+    const { lockTimeMs, fencing, permits } = first.terms;
+    if (permits > 1 && permits !== UNLIMITED) this.#sent.reduce(found);
     const sharing = permits > 1 ? { permits, ...(permits === UNLIMITED ? {} : { count: 1 }) } : {};
-    const request = { key, requestId, lockTimeMs, fencing, ...sharing, ...ofReplicas(first) };
-    this.#confirmedForMs = Math.max(this.#confirmedForMs, lockTimeMs);
+    const request = { key, requestId, lockTimeMs, fencing, ...sharing, ...ofReplicas(first.terms) };
+    this.#sent.noteLockTime(lockTimeMs);
     const sentAt = clock.now();
-    const timeoutMs = this.#timeoutMsFor(first, sentAt);
-    void renewOne(store, inFlight, request, timeoutMs).then((reply) => {
+    const timeoutMs = first.timeoutMs(sentAt, inFlight.usualTimeoutMs);
+    void renewals.ask(request, timeoutMs).then((reply) => {
       const fault = inFlight.handle(() => this.#confirmed(found, request, sentAt, reply));
       if (fault !== undefined) this.#queue.first?.onTried();
     });
@@ -420,15 +413,16 @@ export class Acquisition implements AcquireListener<Waiter> {
   #confirmed(found: Sent, request: AcquireRequest, sentAt: number, reply: RenewReply): void {
     if (this.#state === "confirming") this.#state = "asking";
     const { first } = this.#queue;
-    if (this.#isClosed || first === undefined) return; // Then the hold is released elsewhere.
+    if (this.#isClosed || first === undefined) return; // `#decline` releases the hold.
     this.trouble = undefined;
     if (reply instanceof Error) this.trouble = { error: reply };
-    else if (this.#isRenounced(found))
+    else if (this.#sent.isRenounced(found))
       first.wake(); // It was renounced after the renewal was sent.
     else if (!reply.renewed) this.#gone(found, first, reply.holder);
-    else if (!fits(request, first))
-      return void this.#confirm(found); // Another waiter is first by now.
-    else if (!this.#believe(found, first, sentAt, reply, false)) this.trouble = TOOK_TOO_LONG;
+    else if (!fits(request, first.terms))
+      return void this.#confirm(found); // Another waiter is first now.
+    else if (this.#believe(found, first, sentAt, reply, false)) return;
+    else this.trouble = TOOK_TOO_LONG;
     const { error } = this.trouble ?? {};
     if (error instanceof LockMisconfiguredError) first.onRefused(error);
     first.onTried();
@@ -460,7 +454,7 @@ export class Acquisition implements AcquireListener<Waiter> {
   /** Releases what commands without a reply may have acquired. A command in flight is handled when its reply arrives. */
   #releaseUnresolved(): void {
     const { acquires, enqueues } = this.#context;
-    for (const sent of this.#unresolved) {
+    for (const sent of this.#sent.unresolved) {
       if (sent instanceof AcquireCommand && (acquires.cancel(sent) || enqueues.cancel(sent)))
         this.#forget(sent);
       else if (!sent.isInFlight) this.#decline(sent);
@@ -469,7 +463,8 @@ export class Acquisition implements AcquireListener<Waiter> {
 
   #close(): void {
     this.#state = "closed";
-    this.#ticket?.stopListening();
+    if (this.#ticket === undefined) return;
+    this.#ticket.stopListening();
     this.#dequeue();
   }
 
@@ -486,7 +481,7 @@ export class Acquisition implements AcquireListener<Waiter> {
     // The release of our lease may have been lost, and is sent again. This one must not free a key that should stay closed.
     const request =
       lease?.releaseRequest(clock.now()) ?? (permits > 1 ? { key, requestId, permits } : { key, requestId });
-    releaseRetries.release(request, this.#maxHoldMs(sent), () => this.#queue.first?.wake());
+    releaseRetries.release(request, this.#sent.maxHoldMs(sent), () => this.#queue.first?.wake());
     return false;
   }
 
@@ -495,47 +490,19 @@ export class Acquisition implements AcquireListener<Waiter> {
    * command and its release may both run once more, so it must never become a lease.
    */
   #renounce(sent: Sent): void {
-    (this.#renounced ??= new Set()).add(sent.request.requestId);
+    this.#sent.renounce(sent);
     this.#decline(sent);
   }
-
-  #isRenounced({ request }: Sent): boolean {
-    return this.#renounced?.has(request.requestId) === true;
-  }
-
-  #maxHoldMs({ request }: Sent): number {
-    return Math.max(request.lockTimeMs, this.#confirmedForMs);
-  }
-}
-
-const NONE: readonly Sent[] = [];
-
-function pollIntervalWithoutQueue(): number {
-  const { from, to } = POLL_INTERVAL_WITHOUT_QUEUE_MS;
-  return from + Math.random() * (to - from);
-}
-
-function without(one: Sent, all: readonly Sent[]): readonly Sent[] {
-  if (!all.includes(one)) return all;
-  return all.length === 1 ? NONE : all.filter((other) => other !== one);
 }
 
 const TOOK_TOO_LONG: Trouble = { error: new NoReplyError("the reply took the whole lock time") };
 
 /** Returns a request for the waiter, with a `requestId` that no other command has. */
-function requestOf(waiter: Waiter, count: number | undefined): AcquireRequest {
-  const { key, lockTimeMs, fencing, permits, replicas } = waiter;
+function newRequest(waiter: Waiter, { key, wanted: count }: WaiterQueue): AcquireRequest {
+  const { lockTimeMs, fencing, permits, replicas } = waiter.terms;
   // The request always names `permits`. Otherwise, a store might read them from a polluted `Object.prototype`.
   const request = { key, requestId: waiter.nextRequestId(), lockTimeMs, fencing, permits };
   if (permits === 1 && replicas === 0) return request; // The common case.
   const sharing = permits > 1 && count !== undefined ? { count } : {};
-  return { ...request, ...ofReplicas(waiter), ...sharing };
-}
-
-/** Whether a hold on these terms meets the needs of the waiter. */
-export function fits(
-  { lockTimeMs, fencing, replicas = 0 }: Pick<AcquireRequest, "lockTimeMs" | "fencing" | "replicas">,
-  waiter: Waiter,
-): boolean {
-  return lockTimeMs === waiter.lockTimeMs && (fencing || !waiter.fencing) && replicas >= waiter.replicas;
+  return { ...request, ...ofReplicas(waiter.terms), ...sharing };
 }

@@ -1,18 +1,17 @@
 import type { Clock, Timer } from "../base/clock";
 import type { InFlight } from "../commands/in-flight";
-import { peekMany } from "../commands/peek";
 import { MOST_AT_ONCE, type Store } from "../stores/port";
 import { isHeldBy } from "../stores/value";
 import type { Lease } from "./lease";
 import { lossOf, unconfirmed } from "./loss";
-import type { Refreshes } from "./refreshes";
+import type { EarlyRenewals } from "./early-renewals";
 import type { Renewals } from "./renewals";
 import { SharedLease } from "./shared-lease";
 
 /**
- * The first holder that hands off waits this many milliseconds for a `peek`, which then serves all holders that hand off meanwhile. One
- * `peek` for each would send as many commands as hand-offs by the store. If bodies take almost no time, the turn ends earlier, and the
- * reply to its release serves all of them.
+ * How long the first holder that hands off waits for a `peek`, in milliseconds. That `peek` serves all holders that hand off meanwhile. With a
+ * `peek` for each, a hand-off would cost as many commands as a release. If bodies take almost no time, the turn ends earlier, and the reply to its
+ * release serves all of them.
  */
 const LONGEST_WAIT_MS = 4;
 
@@ -28,7 +27,7 @@ export class LeaseVerifier {
   readonly #store: Store;
   readonly #inFlight: InFlight;
   readonly #renewals: Renewals;
-  readonly #refreshes: Refreshes;
+  readonly #earlyRenewals: EarlyRenewals;
   /** Leases that were handed off since the last `peek`. */
   #handedOff = new Set<Lease>();
   readonly #timer: Timer;
@@ -36,12 +35,18 @@ export class LeaseVerifier {
   #inDoubt = new Set<Lease>();
   readonly #retryTimer: Timer;
 
-  constructor(clock: Clock, store: Store, inFlight: InFlight, renewals: Renewals, refreshes: Refreshes) {
+  constructor(
+    clock: Clock,
+    store: Store,
+    inFlight: InFlight,
+    renewals: Renewals,
+    earlyRenewals: EarlyRenewals,
+  ) {
     this.#clock = clock;
     this.#store = store;
     this.#inFlight = inFlight;
     this.#renewals = renewals;
-    this.#refreshes = refreshes;
+    this.#earlyRenewals = earlyRenewals;
     this.#timer = clock.timer(() => this.#peekAtHandedOff());
     this.#retryTimer = clock.timerInBackground(() => this.#peekAt(this.#inDoubt));
   }
@@ -53,7 +58,7 @@ export class LeaseVerifier {
     for (const lease of this.#inDoubt) {
       if (!(lease instanceof SharedLease)) continue;
       this.#inDoubt.delete(lease);
-      if (!lease.isOver) this.#refreshes.doubt(lease);
+      if (!lease.isOver) this.#earlyRenewals.doubt(lease);
     }
     this.#peekAt(this.#inDoubt);
   }
@@ -87,17 +92,17 @@ export class LeaseVerifier {
     const keys = leases.map(({ key }) => key);
     const handOffs = leases.map(({ turn }) => turn?.handOffs ?? 0);
     const inDoubt = this.#inDoubt; // The reply does not clear doubts that arise later.
-    const values = await peekMany(this.#store, this.#inFlight, keys);
+    const values = await this.#inFlight.askForEach(keys, (timeoutMs) => this.#store.peek(keys, timeoutMs));
     const now = this.#clock.now();
     for (const [index, lease] of leases.entries()) {
       const value = values[index];
       if (!(value instanceof Error)) inDoubt.delete(lease);
-      this.#inFlight.handle(() => this.#conclude(lease, value, handOffs[index] ?? 0, now));
+      this.#inFlight.handle(() => this.#handleValue(lease, value, handOffs[index] ?? 0, now));
     }
     if (leases.some((lease) => inDoubt.has(lease))) this.#retryTimer.set(now + RETRY_PAUSE_MS);
   }
 
-  #conclude(lease: Lease, value: string | Error | undefined, handOffs: number, now: number): void {
+  #handleValue(lease: Lease, value: string | Error | undefined, handOffs: number, now: number): void {
     if (lease.isOver) return; // All holders know the outcome.
     if (value instanceof Error) lease.turn?.report(handOffs, unconfirmed(value));
     else if (isHeldBy(lease.requestId, value)) lease.turn?.report(handOffs, undefined);

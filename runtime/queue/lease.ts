@@ -1,7 +1,7 @@
 import type { ReleaseRequest, Renewed, RenewRequest } from "../stores/port";
-import type { Belief } from "../base/suspension";
+import type { Belief } from "../base/certainty";
 import type { Loss } from "./loss";
-import type { HandOffTurn } from "./hand-off-turn";
+import { HandOffTurn, type FormerHolder } from "./hand-off-turn";
 
 /** Redis counts the time to live on its own clock. This clock may run faster by this ratio, and has this granularity. */
 const DRIFT_RATIO = 0.01;
@@ -17,8 +17,6 @@ export interface Holder {
   readonly staysUntil: number;
   /** On the monotonic clock, in milliseconds: no renewal extends the hold beyond this time (`holdAtMost`). */
   readonly mayHoldUntil: number;
-  /** How many callers may hold the key at once, by the options of this one: 1 if it holds the key alone. */
-  readonly permits: number;
   /** Whether a body may be running under it. A lock of several keys is in use once all of them are held. */
   readonly isInUse: boolean;
   /** Whether its hold is released at its end, and not left to expire. */
@@ -31,14 +29,31 @@ export interface Holder {
   onLost(loss: Loss): void;
 }
 
-/** What the store reported when it granted or renewed a hold. */
+/** A caller that leaves its hold after its body. */
+export interface LeavingHolder extends FormerHolder {
+  readonly lease: Lease;
+  readonly holder: Holder;
+  /** Whether the watchdog renews the lease, as the next holder needs. */
+  readonly mayHandOff: boolean;
+}
+
+/** The queue that a lease belongs to. */
+export interface LeaseQueue {
+  readonly key: string;
+  /** Ends the hold of a caller after its body. */
+  release(leaving: LeavingHolder, now: number): void;
+  /** Ends the lease without a release. The key expires by itself. */
+  leaveToExpire(lease: Lease): void;
+}
+
+/** The reply of the store that granted or renewed a hold. */
 export interface Grant {
   /** On the monotonic clock: a time before the command was sent. */
   readonly sentAt: number;
-  /** How many permits the hold has. */
+  /** The number of permits of the hold. */
   readonly count: number;
   /** Whether somebody waited in the store queue at that time. */
-  readonly somebodyWaits: boolean;
+  readonly hasWaiters: boolean;
   /** On the monotonic clock: callers that had arrived by this time precede all waiters in the store queue. */
   readonly coversUntil: number;
 }
@@ -52,11 +67,11 @@ export interface Grant {
  * is sent that could end the hold in the store: see {@link end}.
  */
 export class Lease implements Belief {
-  readonly key: string;
+  readonly queue: LeaseQueue;
   /** The value of the key. Only the command that acquired the key writes this value. */
   readonly requestId: string;
   lockTimeMs: number;
-  /** How many replicas must confirm a command before it proves the lease. */
+  /** The number of replicas that must confirm a command before it proves the lease. */
   replicas = 0;
   /** The first of the fencing tokens that the store granted with the lease. */
   fencingToken: number | undefined;
@@ -85,17 +100,21 @@ export class Lease implements Belief {
   #provenFrom = 0;
 
   constructor(
-    key: string,
+    queue: LeaseQueue,
     requestId: string,
     lockTimeMs: number,
     fencingToken: number | undefined,
     isOnlyGrant: boolean,
   ) {
-    this.key = key;
+    this.queue = queue;
     this.requestId = requestId;
     this.lockTimeMs = lockTimeMs;
     this.fencingToken = fencingToken;
     this.isOnlyGrant = isOnlyGrant;
+  }
+
+  get key(): string {
+    return this.queue.key;
   }
 
   /**
@@ -115,7 +134,7 @@ export class Lease implements Belief {
     this.#provenFrom = Math.floor(sentAt);
   }
 
-  /** The time until which the key certainly holds our `requestId`. For {@link Suspension.timeLeft}, which reads the clock. */
+  /** The time until which the key certainly holds our `requestId`. For {@link Certainty.timeLeft}, which reads the clock. */
   sureUntil(trustedSince: number): number {
     return !this.isOver && this.isTrusted(trustedSince) ? this.#deadline : -Infinity;
   }
@@ -129,7 +148,7 @@ export class Lease implements Belief {
     return this.#provenFrom >= trustedSince;
   }
 
-  /** The milliseconds until its deadline, whether or not that is trusted, or 0 if it is over. After that, no renewal can be in time. */
+  /** The milliseconds until its deadline, whether or not that is trusted, or 0 if it is over. A renewal cannot succeed later than that. */
   untilDeadline(now: number): number {
     return this.isOver ? 0 : this.untilExpiry(now);
   }
@@ -139,14 +158,15 @@ export class Lease implements Belief {
     return Math.max(this.#deadline - now, 0);
   }
 
-  /** How long `holdAtMost` still lets its holder keep it, in milliseconds, whether or not it is renewed. */
+  /** The time for which `holdAtMost` still lets its holder keep it, in milliseconds, whether or not it is renewed. */
   maxHoldTimeLeftMs(now: number): number {
     return Math.max((this.holder?.mayHoldUntil ?? Infinity) - now, 0);
   }
 
   /** Whether a renewal would add almost nothing, because its holder may not hold it much longer. */
   isAtItsLimit(now: number): boolean {
-    return this.maxHoldTimeLeftMs(now) - this.untilDeadline(now) <= this.lockTimeMs / 30;
+    const untilDeadlineMs = this.untilDeadline(now);
+    return this.maxHoldTimeLeftMs(now) - untilDeadlineMs <= this.lockTimeMs / 30;
   }
 
   /** Ends a lease that is lost, or may be. Reports this to its holder and to those that handed it off. */
@@ -167,9 +187,20 @@ export class Lease implements Belief {
     return false;
   }
 
-  /** How many callers hold it together. */
+  /** The number of callers that hold it together. */
   get callers(): number {
     return 1;
+  }
+
+  /** Whether a transaction may guard it. Then no other caller of this process gets it, because the transaction may outlive its holder. */
+  get isGuarded(): boolean {
+    return this.turn?.isClosed === true;
+  }
+
+  /** Notes that a transaction may guard it from now on. */
+  guard(): void {
+    this.turn ??= new HandOffTurn(this.holder?.heldSince ?? 0);
+    this.turn.isClosed = true;
   }
 
   /** Makes the caller the holder. */
@@ -182,7 +213,7 @@ export class Lease implements Belief {
     return this.holder === holder;
   }
 
-  /** Why the caller lost it, if it did. */
+  /** Returns why the caller lost it, if it did. */
   lossFor(_holder: Holder): Loss | undefined {
     return this.loss;
   }

@@ -5,11 +5,10 @@ import { RecyclingMap } from "../base/recycling-map";
 import { inRoot, rooted } from "../base/root-context";
 import type { Store } from "../stores/port";
 import { ExclusiveQueue } from "./exclusive-queue";
-import type { Ended } from "./hand-off-turn";
 import type { KeyQueue } from "./key-queue";
-import type { Holder, Lease } from "./lease";
+import type { Lease } from "./lease";
 import type { Loss } from "./loss";
-import { QueueContext, type WakeUpListener } from "./queue-context";
+import { QueueContext, type EndingQueue, type WakeUpListener } from "./queue-context";
 import type { Wanted } from "./renewals";
 import { SharedLease } from "./shared-lease";
 import { SharedQueue } from "./shared-queue";
@@ -27,10 +26,14 @@ export class LockManager extends QueueContext {
   /** The receivers of wake-ups, by their ticket in a store queue. */
   readonly #listeners = new RecyclingMap<string, WakeUpListener>();
   readonly #unsubscribe: () => void;
-  /** How many leases have not ended. */
+  /** The number of leases that have not ended. */
   #leaseCount = 0;
-  /** How many callers acquire or hold several keys together. Between two tries, they may be in no queue. */
+  /** The number of callers that acquire or hold several keys together. Between two tries, they may be in no queue. */
   #multiLockCount = 0;
+  /** The trials of `ready()` that have not ended. */
+  readonly #trials = new Set<Promise<void>>();
+  /** Whether it waits for bodies, and will then stop granting locks. */
+  isDraining = false;
   /** Called when a lease has ended, a queue was removed, or a caller with several keys has finished. */
   #onChange = (): void => {};
 
@@ -72,7 +75,7 @@ export class LockManager extends QueueContext {
 
   /** Puts the waiter at the end of a queue for its key. */
   join(waiter: Waiter): KeyQueue {
-    const queue = waiter.permits === 1 ? this.#exclusiveQueueFor(waiter) : this.#sharedQueueFor(waiter);
+    const queue = waiter.terms.permits === 1 ? this.#exclusiveQueueFor(waiter) : this.#sharedQueueFor(waiter);
     queue.join(waiter);
     return queue;
   }
@@ -91,31 +94,20 @@ export class LockManager extends QueueContext {
    * So is a caller that does not wait, unless it can join a hold immediately.
    */
   #sharedQueueFor(waiter: Waiter): SharedQueue {
-    const { key, mayShareHold, isPatient } = waiter;
+    const { key, isPatient, terms } = waiter;
     let queues = this.#shared.get(key);
     if (queues === undefined) {
       queues = new RecyclingMap();
       this.#shared.set(key, queues);
     }
-    const terms = termsOf(waiter);
-    const common = queues.get(terms);
+    const { mayShareHold } = terms;
+    const sharedTerms = sharedTermsOf(waiter);
+    const common = queues.get(sharedTerms);
     const isAlone = !mayShareHold || (!isPatient && common?.isOpen !== true);
     if (common !== undefined && !isAlone) return common;
-    const queue = new SharedQueue(this, key, isAlone ? undefined : terms, mayShareHold);
+    const queue = new SharedQueue(this, key, isAlone ? undefined : sharedTerms, mayShareHold);
     queues.set(queue.terms ?? queue, queue);
     return queue;
-  }
-
-  /** See {@link ExclusiveQueue.release}, and {@link SharedQueue.leave}. */
-  release(lease: Lease, holder: Holder, mayHandOff: boolean, now: number, ended: Ended): void {
-    if (lease instanceof SharedLease) lease.queue.leave(lease, holder, now, ended);
-    else this.#queueOf(lease).release(lease, holder.heldSince, mayHandOff, now, ended);
-  }
-
-  /** See {@link KeyQueue.leaveToExpire}. */
-  leaveToExpire(lease: Lease): void {
-    const queue = lease instanceof SharedLease ? lease.queue : this.#queueOf(lease);
-    queue.leaveToExpire(lease);
   }
 
   /** See {@link Renewals.strengthen}. */
@@ -141,7 +133,7 @@ export class LockManager extends QueueContext {
   }
 
   sharedLeasesFor(waiter: Waiter): Iterable<SharedLease> {
-    return this.#shared.get(waiter.key)?.get(termsOf(waiter))?.leases() ?? [];
+    return this.#shared.get(waiter.key)?.get(sharedTermsOf(waiter))?.leases() ?? [];
   }
 
   firstExclusive(key: string): Waiter | undefined {
@@ -188,13 +180,6 @@ export class LockManager extends QueueContext {
     for (const queue of this.#queues()) yield* queue.waiters();
   }
 
-  /** Returns the queue of a lease. A lease that has not ended has one. */
-  #queueOf({ key }: Lease): ExclusiveQueue {
-    const queue = this.#exclusive.get(key);
-    if (queue === undefined) throw new Error(`${key} is held outside any queue`);
-    return queue;
-  }
-
   // ---- wake-ups ---------------------------------------------------------------------------------------
 
   listen(listener: WakeUpListener): void {
@@ -220,6 +205,16 @@ export class LockManager extends QueueContext {
   /** Returns the keys that callers hold or wait for. A key may occur twice. */
   *keys(): Iterable<string> {
     for (const { key } of this.#queues()) yield key;
+  }
+
+  /** Counts the callers that hold a key, and those that wait for one. */
+  counts(): { readonly held: number; readonly waiting: number } {
+    let [held, waiting] = [0, 0];
+    for (const queue of this.#queues()) {
+      waiting += queue.waitingCount;
+      for (const lease of queue.leases()) if (!lease.isOver) held += lease.callers;
+    }
+    return { held, waiting };
   }
 
   /** Calls `onChange` whenever this may have become empty. Returns a function that ends this. */
@@ -256,15 +251,20 @@ export class LockManager extends QueueContext {
     this.#leaseCount += 1;
   }
 
-  onEnd(): void {
+  onEnd(queue: EndingQueue): void {
     this.#leaseCount -= 1;
+    if (queue.isEmpty) this.#remove(queue);
     this.#onChange();
   }
 
-  onEmpty(queue: { readonly key: string }): void {
+  onEmpty(queue: EndingQueue): void {
+    this.#remove(queue);
+    this.#onChange();
+  }
+
+  #remove(queue: EndingQueue): void {
     if (queue instanceof SharedQueue) this.#removeShared(queue);
     else if (this.#exclusive.get(queue.key) === queue) this.#exclusive.delete(queue.key);
-    this.#onChange();
   }
 
   #removeShared(queue: SharedQueue): void {
@@ -282,6 +282,7 @@ export class LockManager extends QueueContext {
    */
   drain(timeoutMs: number, others: readonly LockManager[] = []): Promise<void> {
     const all = [this, ...others];
+    for (const each of all) each.isDraining = true;
     return new Promise((resolve) => {
       const end = (): void => {
         for (const each of all) each.#onChange = () => {};
@@ -312,7 +313,7 @@ export class LockManager extends QueueContext {
     if (lease !== undefined && !lease.isOver) this.renewals.lose(lease, loss);
   }
 
-  /** Revokes all locks that are in use, and releases them in the store unless they have `autoUnlock=false`. */
+  /** Revokes all locks that are in use, and releases them in the store unless their keys may stay (`autoUnlock`). */
   revokeAll(loss: Loss): void {
     for (const lease of Array.from(this.leases())) {
       // A caller that still waits for other keys was rejected, and releases this one itself.
@@ -324,6 +325,12 @@ export class LockManager extends QueueContext {
     }
   }
 
+  /** Makes {@link settled} wait until a trial of `ready()` has released its lock. The promise must not reject. */
+  waitForTrial(trial: Promise<void>): void {
+    this.#trials.add(trial);
+    void trial.then(() => this.#trials.delete(trial));
+  }
+
   /**
    * Resolves when all commands are answered and all unwanted holds are released, or after the usual timeout of one command.
    */
@@ -332,7 +339,12 @@ export class LockManager extends QueueContext {
     const timeIsUp = new Promise<void>((resolve) => {
       cancel = this.clock.after(this.inFlight.usualTimeoutMs, resolve);
     });
-    await Promise.race([this.inFlight.settled().then(() => this.releaseRetries.finish()), timeIsUp]);
+    const finish = async (): Promise<void> => {
+      await Promise.all(this.#trials);
+      await this.inFlight.settled();
+      await this.releaseRetries.finish();
+    };
+    await Promise.race([finish(), timeIsUp]);
     cancel();
     this.releaseRetries.stop();
   }
@@ -341,7 +353,7 @@ export class LockManager extends QueueContext {
 /** The queues for one key that is shared: by the terms of their callers, or by themselves if they have one caller alone. */
 type SharedQueues = RecyclingMap<string | SharedQueue, SharedQueue>;
 
-/** Returns the terms of a waiter. Callers on the same terms may share a hold. */
-function termsOf({ permits, lockTimeMs, replicas }: Waiter): string {
+/** Returns the terms that callers must have in common to share a hold. */
+function sharedTermsOf({ terms: { permits, lockTimeMs, replicas } }: Waiter): string {
   return `${permits}:${lockTimeMs}:${replicas}`;
 }

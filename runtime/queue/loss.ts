@@ -1,10 +1,10 @@
 import { errorMessage } from "../base/errors";
-import { isReserved, isRevokedFrom, isShared } from "../stores/value";
+import { guardedAfter, isReserved, isRevokedFrom, isShared } from "../stores/value";
 
-/** How a lock was lost: see `Outcome`. */
+/** The way in which a lock was lost: see `Outcome`. */
 export type LossOutcome = "stolen" | "deleted" | "expired" | "revoked" | "unknown";
 
-/** Why a lease is lost. */
+/** The reason why a lease is lost. */
 export interface Loss {
   readonly outcome: LossOutcome;
   /** For messages: "another caller holds it". */
@@ -31,6 +31,11 @@ export function lossOf(
   isAnsweredInTime = true,
 ): Loss {
   if (isRevokedFrom(requestId, holder)) return REVOKED;
+  if (holder === guardedAfter(requestId)) {
+    const because =
+      "its lock time is over, and its key stays closed until the transaction that guards it ends";
+    return { outcome: "expired", because, isEarly: isBeforeDeadline };
+  }
   // A shared key still exists when the lock time of one holder is over.
   const isOver = !isBeforeDeadline && holder !== undefined && isShared(holder);
   if (holder !== undefined && !isOver) {

@@ -1,20 +1,20 @@
 import type { Clock } from "../base/clock";
-import { Suspension } from "../base/suspension";
-import type { AcquireCommand } from "../commands/acquire";
-import { Batch, InFlight } from "../commands/in-flight";
-import type { ReleaseCommand } from "../commands/release";
+import { Certainty } from "../base/certainty";
+import { CommandBatch, InFlight, type StoreCommand } from "../commands/in-flight";
 import {
   MOST_AT_ONCE,
   type AcquireReply,
+  type AcquireRequest,
   type EnqueueRequest,
   type ReleaseReply,
+  type ReleaseRequest,
   type Store,
 } from "../stores/port";
 import { Alarms } from "./alarms";
-import { Contended } from "./contended";
+import { Contended } from "./busy-key";
 import type { Lease } from "./lease";
 import { LeaseVerifier } from "./lease-verifier";
-import { Refreshes } from "./refreshes";
+import { EarlyRenewals } from "./early-renewals";
 import { ReleaseRetries } from "./release-retries";
 import { Renewals } from "./renewals";
 import type { SharedLease } from "./shared-lease";
@@ -27,6 +27,18 @@ export interface WakeUpListener {
   onWakeUp(): void;
 }
 
+/** A command with its request. */
+interface Requesting<Request, Reply> extends StoreCommand<Reply> {
+  readonly request: Request;
+}
+
+/** A queue that a waiter or a lease has left. */
+export interface EndingQueue {
+  readonly key: string;
+  /** Whether it has neither waiters nor leases. */
+  readonly isEmpty: boolean;
+}
+
 /** Everything that the queues of a process share. {@link LockManager} has the queues themselves. */
 export abstract class QueueContext {
   readonly clock: Clock;
@@ -34,15 +46,15 @@ export abstract class QueueContext {
   readonly newRequestId: () => string;
   readonly inFlight: InFlight;
   /** Requests of the same kind share a command. */
-  readonly acquires: Batch<AcquireCommand, AcquireReply>;
-  readonly enqueues: Batch<AcquireCommand, AcquireReply>;
-  readonly releases: Batch<ReleaseCommand<unknown>, ReleaseReply>;
+  readonly acquires: CommandBatch<Requesting<AcquireRequest, AcquireReply>, AcquireReply>;
+  readonly enqueues: CommandBatch<Requesting<AcquireRequest | EnqueueRequest, AcquireReply>, AcquireReply>;
+  readonly releases: CommandBatch<Requesting<ReleaseRequest, ReleaseReply>, ReleaseReply>;
   /** Wakes waiters at a given time. */
   readonly alarms: Alarms;
   readonly contended = new Contended();
-  readonly suspension: Suspension;
+  readonly certainty: Certainty;
   readonly renewals: Renewals;
-  readonly refreshes: Refreshes;
+  readonly earlyRenewals: EarlyRenewals;
   readonly verifier: LeaseVerifier;
   readonly releaseRetries: ReleaseRetries;
   /** Whether no more locks are granted. */
@@ -62,27 +74,27 @@ export abstract class QueueContext {
     this.inFlight = new InFlight(clock, commandTimeoutMs, onFault);
     const { batch } = store;
     const mostAtOnce = batch?.splitsMany === true ? Infinity : MOST_AT_ONCE;
-    this.acquires = new Batch(
+    this.acquires = new CommandBatch(
       this.inFlight,
-      batch && ((attempts, timeoutMs) => batch.acquireMany(attempts.map(requestOf), timeoutMs)),
+      batch && ((commands, timeoutMs) => batch.acquireMany(commands.map(requestIn), timeoutMs)),
       mostAtOnce,
     );
     const enqueueMany = store.queue === undefined ? undefined : batch?.enqueueMany;
-    this.enqueues = new Batch(
+    this.enqueues = new CommandBatch(
       this.inFlight,
       enqueueMany &&
-        ((attempts, timeoutMs) => enqueueMany.call(batch, attempts.flatMap(enqueueRequestOf), timeoutMs)),
+        ((commands, timeoutMs) => enqueueMany.call(batch, commands.flatMap(enqueueRequestIn), timeoutMs)),
     );
-    this.releases = new Batch(
+    this.releases = new CommandBatch(
       this.inFlight,
-      batch && ((releases, timeoutMs) => batch.releaseMany(releases.map(requestOf), timeoutMs)),
+      batch && ((releases, timeoutMs) => batch.releaseMany(releases.map(requestIn), timeoutMs)),
       mostAtOnce,
     );
     this.alarms = new Alarms(clock);
-    this.suspension = new Suspension(clock, () => this.onSuspended());
-    this.renewals = new Renewals(clock, store, this.inFlight, this.suspension, () => this.leases());
-    this.refreshes = new Refreshes(clock, store, this.inFlight);
-    this.verifier = new LeaseVerifier(clock, store, this.inFlight, this.renewals, this.refreshes);
+    this.certainty = new Certainty(clock, () => this.onSuspended());
+    this.renewals = new Renewals(clock, store, this.inFlight, this.certainty, () => this.leases());
+    this.earlyRenewals = new EarlyRenewals(clock, store, this.inFlight);
+    this.verifier = new LeaseVerifier(clock, store, this.inFlight, this.renewals, this.earlyRenewals);
     this.releaseRetries = new ReleaseRetries(clock, store, this.inFlight);
   }
 
@@ -95,12 +107,12 @@ export abstract class QueueContext {
 
   /** Notes that a lease begins. */
   abstract onBegin(): void;
-  /** Notes that a lease has ended. */
-  abstract onEnd(): void;
-  /** Wakes the next waiters, because the key may be free, or may have room beside its holders. */
+  /** Notes that a lease has ended. Removes its queue if that is empty. */
+  abstract onEnd(queue: EndingQueue): void;
+  /** Wakes the next waiters, because the key may be free, or may have room for another holder. */
   abstract onFree(lease: Lease): void;
   /** Removes a queue that no longer has waiters or leases. */
-  abstract onEmpty(queue: { readonly key: string }): void;
+  abstract onEmpty(queue: EndingQueue): void;
   /** Handles a suspension of the machine. */
   protected abstract onSuspended(): void;
 
@@ -108,11 +120,15 @@ export abstract class QueueContext {
   abstract stopListening(listener: WakeUpListener): void;
 }
 
-function requestOf<Request>({ request }: { readonly request: Request }): Request {
+function requestIn<Request>({ request }: { readonly request: Request }): Request {
   return request;
 }
 
 /** Returns the request of a command. The batch contains only commands that enqueue. */
-function enqueueRequestOf({ request }: AcquireCommand): EnqueueRequest | [] {
+function enqueueRequestIn({
+  request,
+}: {
+  readonly request: AcquireRequest | EnqueueRequest;
+}): EnqueueRequest | [] {
   return "ticket" in request ? request : [];
 }

@@ -1,9 +1,8 @@
 import type { Clock } from "../base/clock";
 import type { InFlight } from "../commands/in-flight";
 import { inRoot } from "../base/root-context";
-import { closedNoLonger } from "../stores/later-drop";
+import { withCooldownLeft } from "../stores/cooldown";
 import type { ReleaseRequest, Store } from "../stores/port";
-import { releaseReply } from "../stores/replies";
 
 /** The first and the longest pause before the next attempt, if the store did not reply. */
 const PAUSE_MS = 100;
@@ -45,10 +44,8 @@ export class ReleaseRetries {
     this.#add(async () => {
       const hasReplied = await this.#retry(
         () =>
-          this.#inFlight.ask(
-            (commandMs) =>
-              this.#store.release(closedNoLonger(request, closedUntil - this.#clock.now()), commandMs),
-            releaseReply,
+          this.#inFlight.ask((commandMs) =>
+            this.#store.release(withCooldownLeft(request, closedUntil - this.#clock.now()), commandMs),
           ),
         now + timeoutMs,
       );
@@ -60,10 +57,10 @@ export class ReleaseRetries {
   dequeue(key: string, ticket: string): void {
     const { queue } = this.#store;
     if (queue === undefined) return;
-    this.#add(() => this.#inFlight.askWithoutReply((timeoutMs) => queue.dequeue(key, ticket, timeoutMs)));
+    this.#add(() => this.#inFlight.ask((timeoutMs) => queue.dequeue(key, ticket, timeoutMs)));
   }
 
-  /** Resolves when all pending commands have been sent once more, and answered or not. A command that fails from now on is not retried. */
+  /** Retries without longer pauses. Resolves when no release is left, because each is answered or its hold has expired. */
   async finish(): Promise<void> {
     this.#isFinishing = true;
     for (const end of this.#pauses) end();
@@ -72,7 +69,6 @@ export class ReleaseRetries {
 
   /** Stops all retries, because nobody needs their replies anymore. */
   stop(): void {
-    this.#isFinishing = true;
     this.#isStopped = true;
     for (const end of this.#pauses) end();
   }
@@ -94,8 +90,8 @@ export class ReleaseRetries {
         // Retries even after a permanent error, because somebody may restore the permission to release.
         if (this.#clock.now() + pauseMs >= until) return false;
       }
-      if (this.#isFinishing) return false;
-      await this.#pause(pauseMs);
+      if (this.#isStopped) return false;
+      await this.#pause(this.#isFinishing ? PAUSE_MS : pauseMs);
       if (this.#isStopped) return false;
     }
   }

@@ -1,12 +1,10 @@
 import type { CancelTimer, Clock, Timer } from "../base/clock";
 import type { InFlight } from "../commands/in-flight";
-import { renewMany, renewOne } from "../commands/renew";
 import type { RenewReply, RenewRequest, Store } from "../stores/port";
-import type { Suspension } from "../base/suspension";
-import { renewalTimeoutMs } from "./command-times";
+import type { Certainty } from "../base/certainty";
 import { ofReplicas, type Lease } from "./lease";
 import { deadlinePassed, HELD_AT_MOST, lossOf, SUSPENDED, type Loss, type Trouble } from "./loss";
-import type { Waiter } from "./waiter";
+import { LEAST_COMMAND_TIME_MS, type WaitTerms } from "./waiter";
 
 /**
  * Renews all leases of the process at a third of their lock time. One timer serves all of them, and leases that are due at about the same
@@ -17,12 +15,12 @@ export class Renewals {
   readonly #clock: Clock;
   readonly #store: Store;
   readonly #inFlight: InFlight;
-  readonly #suspension: Suspension;
+  readonly #certainty: Certainty;
   readonly #leases: () => Iterable<Lease>;
   readonly #deadlines: Deadlines;
-  /** How long the store may keep a lease for which a longer time was requested, whether or not the reply arrived. */
+  /** The time for which the store may keep a lease, if a longer time was requested. It counts whether or not the reply arrived. */
   readonly #requestedTimes = new WeakMap<Lease, number>();
-  /** How many leases are renewed. */
+  /** The number of leases that are renewed. */
   #keptCount = 0;
   readonly #timer: Timer;
   /** The time at which the timer fires, no later than the time at which the first lease is due. */
@@ -33,14 +31,14 @@ export class Renewals {
     clock: Clock,
     store: Store,
     inFlight: InFlight,
-    suspension: Suspension,
+    certainty: Certainty,
     leases: () => Iterable<Lease>,
   ) {
     this.#clock = clock;
     this.#store = store;
     this.#inFlight = inFlight;
     this.#deadlines = new Deadlines(clock);
-    this.#suspension = suspension;
+    this.#certainty = certainty;
     this.#leases = leases;
     this.#timer = clock.timerInBackground(() => this.#renewDue());
   }
@@ -104,18 +102,25 @@ export class Renewals {
       ...sharing,
       ...ofReplicas({ replicas }),
     };
-    const reply = await renewOne(this.#store, this.#inFlight, request, timeoutMs);
+    const reply = await this.ask(request, timeoutMs);
     if (reply instanceof Error) throw reply;
     const now = this.#clock.now();
     if (!reply.renewed)
       return this.lose(lease, lossOf(requestId, reply.holder, lease.untilDeadline(now) > 0));
     if (lease.isOver) return;
-    const trustedSince = this.#suspension.trustedSince();
+    const trustedSince = this.#certainty.trustedSince();
     if (sentAt < trustedSince || replicas < lease.replicas) {
       return await this.prolong(lease, { ...terms, replicas: Math.max(replicas, lease.replicas) }, timeoutMs);
     }
     lease.prove(sentAt, requestedMs, trustedSince);
     if (reply.fencingToken !== undefined) lease.noteToken(reply.fencingToken);
+  }
+
+  /** Sends a renewal of one hold. Never rejects: if the store fails, the reply is its error. */
+  async ask(request: RenewRequest, timeoutMs?: number): Promise<RenewReply> {
+    const send = (ms: number): Promise<readonly RenewReply[]> => this.#store.renew([request], ms);
+    const [reply = NO_REPLY] = await this.#inFlight.askForEach([request], send, timeoutMs);
+    return reply;
   }
 
   /** The longest time for which the store may keep the lease after a command, in milliseconds. */
@@ -138,7 +143,7 @@ export class Renewals {
     if (!this.isKept(lease)) this.#deadlines.watch(lease);
   }
 
-  /** Expires a lease whose key another lease of this process holds now. This process had not noticed its end yet. */
+  /** Expires a lease that ended unnoticed: another lease of this process holds its key now. */
   supersede(lease: Lease): void {
     if (!lease.isOver) this.#expire(lease);
   }
@@ -187,7 +192,7 @@ export class Renewals {
 
   #renewDue(): void {
     this.#timerAt = Infinity;
-    this.#suspension.trustedSince(); // If it notices a suspension, all leases are due.
+    this.#certainty.trustedSince(); // If it notices a suspension, all leases are due.
     const now = this.#clock.now();
     const due: Lease[] = [];
     for (const lease of this.#leases()) {
@@ -204,7 +209,7 @@ export class Renewals {
     }
   }
 
-  /** How early the lease may be renewed, so that leases that are due at about the same time share a command. A retry is never early. */
+  /** The time by which the lease may be renewed early, so that leases that are due at about the same time share a command. A retry is never early. */
   #toleranceMs(lease: Lease): number {
     return this.#deadlines.isWatched(lease) ? 0 : lease.lockTimeMs / 30;
   }
@@ -222,18 +227,22 @@ export class Renewals {
       ...lease.renewTerms,
       ...ofReplicas(lease),
     }));
-    const replies = await renewMany(this.#store, this.#inFlight, requests, timeoutMs);
+    const replies = await this.#inFlight.askForEach(
+      requests,
+      (ms) => this.#store.renew(requests, ms),
+      timeoutMs,
+    );
     for (const [index, lease] of leases.entries()) {
       const [request, reply] = [requests[index], replies[index]];
       if (request === undefined || reply === undefined || lease.renewal !== "sent") continue;
-      const fault = this.#inFlight.handle(() => this.#conclude(lease, reply, sentAt, request));
+      const fault = this.#inFlight.handle(() => this.#handleReply(lease, reply, sentAt, request));
       if (fault !== undefined && lease.renewal === "sent") this.#retry(lease, this.#clock.now(), fault);
     }
   }
 
-  #conclude(lease: Lease, reply: RenewReply, sentAt: number, request: RenewRequest): void {
+  #handleReply(lease: Lease, reply: RenewReply, sentAt: number, request: RenewRequest): void {
     const { lockTimeMs, replicas = 0 } = request;
-    const trustedSince = this.#suspension.trustedSince();
+    const trustedSince = this.#certainty.trustedSince();
     const now = this.#clock.now();
     if (reply instanceof Error) return this.#retry(lease, now, { error: reply });
     // A body that entered meanwhile may need more replicas than this command asked for.
@@ -312,8 +321,15 @@ export function groupForCommands<Some extends Lease>(
   return groups.values();
 }
 
-/** What a body needs from the lease that it enters. */
-export type Wanted = Pick<Waiter, "lockTimeMs" | "fencing" | "replicas" | "isWatched">;
+/** The time that a renewal of the lease may take. It leaves time for another one, if possible. */
+function renewalTimeoutMs({ lockTimeMs }: Lease, usualTimeoutMs: number): number {
+  return Math.min(Math.max(lockTimeMs / 3, LEAST_COMMAND_TIME_MS), usualTimeoutMs);
+}
+
+const NO_REPLY = new Error("the store sent no reply to a renewal");
+
+/** The terms that a body needs from the lease that it enters. */
+export type Wanted = Pick<WaitTerms, "lockTimeMs" | "fencing" | "replicas" | "isWatched">;
 
 /** The lock time that a renewal asks for: in whole milliseconds, as stores count them, and no longer than `holdAtMost` allows. */
 function renewalTimeMs(lease: Lease, lockTimeMs: number, now: number): number {

@@ -1,43 +1,40 @@
 import type { CancelTimer } from "../base/clock";
 import { UNLIMITED } from "../base/limits";
 import type { ReleaseRequest, Renewed, RenewReply, RenewRequest } from "../stores/port";
-import { Lease, type Grant, type Holder } from "./lease";
+import { Lease, type Grant, type Holder, type LeaseQueue } from "./lease";
 import type { Loss } from "./loss";
-import type { Ended } from "./hand-off-turn";
 
-/** How long callers may join a hold of their process without a command, after a command that found nobody waiting. */
+/** The time in which callers may join a hold of their process without a command, after a command that found nobody waiting. */
 export const JOIN_WINDOW_MS = 100;
 
 /**
- * How often each permit of a hold may be used in its first 100 ms even though others are waiting. The same limit applies to exclusive
+ * The number of times that each permit of a hold may be used in its first 100 ms even though others are waiting. The same limit applies to exclusive
  * locks.
  */
 const MOST_USES = 16;
 
 /** The request and the reply of an extra renewal. */
-export interface Refreshed {
+export interface EarlyRenewal {
   readonly lease: SharedLease;
   /** On the monotonic clock: a time before the command was sent. */
   readonly sentAt: number;
   readonly lockTimeMs: number;
   readonly replicas: number;
-  /** How many callers had left the lease when the command was sent. */
+  /** The number of callers that had left the lease when the command was sent. */
   readonly handOffs: number;
   readonly reply: RenewReply;
 }
 
 /** The queue that owns a shared lease. */
-export interface LeaseOwner {
-  leave(lease: SharedLease, holder: Holder, now: number, ended: Ended): void;
-  leaveToExpire(lease: Lease): void;
+export interface LeaseOwner extends LeaseQueue {
   /** Sets the timer that ends the lock of the caller when its `holdAtMost` is over. */
   watchLimit(lease: SharedLease, holder: Holder): void;
   /** Excludes a lost lease from joins, and wakes the first waiter. */
   onFree(lease: SharedLease): void;
-  onRenewed(lease: SharedLease, sentAt: number, somebodyWaits: boolean): void;
+  onRenewed(lease: SharedLease, sentAt: number, hasWaiters: boolean): void;
   /** Prepares an extra renewal, which releases the permits that nobody in this process may use. */
-  beforeRefresh(lease: SharedLease): void;
-  onRefreshed(refreshed: Refreshed): void;
+  beforeEarlyRenewal(lease: SharedLease): void;
+  onRenewedEarly(renewal: EarlyRenewal): void;
 }
 
 /**
@@ -48,13 +45,13 @@ export interface LeaseOwner {
  * nobody waiting, or it joins within {@link JOIN_WINDOW_MS} after such a command was sent.
  */
 export class SharedLease extends Lease {
-  readonly queue: LeaseOwner;
+  declare readonly queue: LeaseOwner;
   readonly permits: number;
   readonly members: Members;
-  /** How many callers may hold it at once. It never grows, because more permits come with another hold. */
+  /** The number of callers that may hold it at once. It never grows, because more permits come with another hold. */
   capacity = 1;
   /** Whether anybody is waiting in another process, according to the latest reply of the store. */
-  somebodyWaits = false;
+  hasWaiters = false;
   #latestSentAt = -Infinity;
   #coversUntil = -Infinity;
   #grantedAt = 0;
@@ -62,10 +59,9 @@ export class SharedLease extends Lease {
   #uses = 0;
 
   constructor(queue: LeaseOwner, terms: Lease, permits: number, isJoinable: boolean) {
-    super(terms.key, terms.requestId, terms.lockTimeMs, undefined, terms.isOnlyGrant);
-    this.queue = queue;
+    super(queue, terms.requestId, terms.lockTimeMs, undefined, terms.isOnlyGrant);
     this.permits = permits;
-    this.members = new Members(permits, isJoinable);
+    this.members = new Members(isJoinable);
     this.holder = this.members;
   }
 
@@ -78,17 +74,17 @@ export class SharedLease extends Lease {
   }
 
   /** Notes whether anybody is waiting. A reply to an earlier command does not replace a reply to a later one. */
-  noteWaiters({ sentAt, somebodyWaits, coversUntil }: Omit<Grant, "count">): void {
+  noteWaiters({ sentAt, hasWaiters, coversUntil }: Omit<Grant, "count">): void {
     if (sentAt < this.#latestSentAt) return;
     this.#latestSentAt = sentAt;
-    this.somebodyWaits = somebodyWaits;
-    this.#coversUntil = Math.max(this.#coversUntil, somebodyWaits ? coversUntil : sentAt);
+    this.hasWaiters = hasWaiters;
+    this.#coversUntil = Math.max(this.#coversUntil, hasWaiters ? coversUntil : sentAt);
   }
 
   /** Whether a caller that arrived at that time may join now. The deadline of the hold is checked elsewhere. */
   mayJoin(cameAt: number, now: number): boolean {
     if (!this.hasRoom) return false;
-    const isInWindow = !this.somebodyWaits && now < this.#latestSentAt + JOIN_WINDOW_MS;
+    const isInWindow = !this.hasWaiters && now < this.#latestSentAt + JOIN_WINDOW_MS;
     return isInWindow || cameAt <= this.#coversUntil || this.#isInTurn(now);
   }
 
@@ -99,7 +95,9 @@ export class SharedLease extends Lease {
     return isFilling || (this.#uses < this.#mostUses && now < this.#grantedAt + JOIN_WINDOW_MS);
   }
 
+  /** A guarded permit stays in use, because its transaction may outlive its caller. Any number of readers share a guarded hold. */
   get hasRoom(): boolean {
+    if (this.isGuarded && this.capacity !== UNLIMITED) return false;
     return this.members.size < this.capacity;
   }
 
@@ -136,8 +134,8 @@ export class SharedLease extends Lease {
     return { key, requestId, permits };
   }
 
-  override onRenewed(sentAt: number, { somebodyWaits = false }: Renewed): void {
-    this.queue.onRenewed(this, sentAt, somebodyWaits);
+  override onRenewed(sentAt: number, { hasWaiters = false }: Renewed): void {
+    this.queue.onRenewed(this, sentAt, hasWaiters);
   }
 
   override get renewTerms(): Pick<RenewRequest, "permits" | "count"> {
@@ -148,7 +146,6 @@ export class SharedLease extends Lease {
 
 /** The callers that share a lease, as one holder. */
 class Members implements Holder {
-  readonly permits: number;
   /** Whether there may be several callers. Then each has its own `holdAtMost`. */
   readonly isJoinable: boolean;
   readonly #all = new Set<Holder>();
@@ -157,8 +154,7 @@ class Members implements Holder {
   /** The timers of callers with a `holdAtMost`. */
   readonly #limits = new Map<Holder, CancelTimer>();
 
-  constructor(permits: number, isJoinable: boolean) {
-    this.permits = permits;
+  constructor(isJoinable: boolean) {
     this.isJoinable = isJoinable;
   }
 

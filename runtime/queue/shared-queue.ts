@@ -1,22 +1,21 @@
 import type { CancelTimer } from "../base/clock";
 import { UNLIMITED } from "../base/limits";
-import { acquireTimeoutMs, UNREACHABLE_PAUSE_MS } from "./command-times";
-import { HandOffTurn, type Ended } from "./hand-off-turn";
+import { HandOffTurn, type FormerHolder } from "./hand-off-turn";
 import { KeyQueue, NO_REPLY_YET, type Obstacle } from "./key-queue";
-import type { Grant, Holder, Lease } from "./lease";
+import type { Grant, Holder, Lease, LeavingHolder } from "./lease";
 import { HELD_AT_MOST, lossOf, unconfirmed, type Trouble } from "./loss";
 import type { QueueContext } from "./queue-context";
-import { SharedLease, type LeaseOwner, type Refreshed } from "./shared-lease";
-import type { Waiter } from "./waiter";
+import { SharedLease, type LeaseOwner, type EarlyRenewal } from "./shared-lease";
+import { UNREACHABLE_PAUSE_MS, type Waiter } from "./waiter";
 
-/** How long a waiter sleeps while its own process holds all permits. A release wakes it earlier. */
+/** The time for which a waiter sleeps while its own process holds all permits. A release wakes it earlier. */
 const HELD_BACK_MS = 1_000;
 
 /**
  * The callers of this process that share one key on the same terms, and their common holds. The first waiter asks the store on behalf of
  * all. A caller joins an existing hold if it overtakes nobody: see {@link SharedLease}.
  *
- * A caller without a watchdog, or with `autoUnlock=false`, has its own queue and its own hold.
+ * A caller without a watchdog, or whose key may stay (`autoUnlock`), has its own queue and its own hold.
  */
 export class SharedQueue extends KeyQueue implements LeaseOwner {
   /** The terms that its callers have in common. `undefined` if it is for one caller alone. */
@@ -26,13 +25,13 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
   readonly #leases = new Set<SharedLease>();
   /** Leases with room for one more caller. For readers this is the newest lease only. */
   #roomy = new Set<SharedLease>();
-  /** How many permits this process holds, without lost leases. */
+  /** The number of permits that this process holds, without lost leases. */
   #held = 0;
   /** The lease whose renewal is in flight to learn whether anybody is waiting. */
-  #refreshing: SharedLease | undefined;
+  #renewingEarly: SharedLease | undefined;
   /** The waiter whose try waits for that renewal, if there is one. */
   #try: { readonly waiter: Waiter; readonly cancel: CancelTimer | undefined } | undefined;
-  /** Why the last such renewal failed, if it did. */
+  /** The reason why the last such renewal failed, if it did. */
   #trouble: Trouble | undefined;
 
   constructor(context: QueueContext, key: string, terms: string | undefined, isJoinable: boolean) {
@@ -41,9 +40,9 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     this.#isJoinable = isJoinable;
   }
 
-  /** How many permits the first waiter asks for, also on behalf of the waiters behind it. */
+  /** The number of permits that the first waiter asks for, also on behalf of the waiters behind it. */
   get wanted(): number | undefined {
-    const permits = this.first?.permits ?? 1;
+    const permits = this.first?.terms.permits ?? 1;
     return permits === UNLIMITED ? undefined : Math.max(Math.min(this.waitingCount, permits - this.#held), 1);
   }
 
@@ -56,7 +55,7 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
       this.context.firstExclusive(this.key) !== undefined
     )
       return false;
-    return this.#isUsable(lease) && lease.mayJoin(Infinity, this.context.suspension.readAt);
+    return this.#isUsable(lease) && lease.mayJoin(Infinity, this.context.certainty.readAt);
   }
 
   // ---- waiting ----------------------------------------------------------------------------------------
@@ -67,36 +66,37 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
   }
 
   /** Whether this is the first waiter, and it may join a hold or ask the store. */
-  mayAsk(waiter: Waiter): boolean {
+  override mayAsk(waiter: Waiter): boolean {
     if (this.first !== waiter) return false;
     return this.acquisition !== undefined || this.#joinable() !== undefined || this.#mayAskForMore(waiter);
   }
 
-  ask(waiter: Waiter): void {
+  override ask(waiter: Waiter): void {
     this.#admit();
     if (this.first !== waiter) return;
     const lease = this.#leaseInDoubt();
-    if (lease !== undefined) return this.#refresh(lease, waiter);
+    if (lease !== undefined) return this.#renewEarly(lease, waiter);
     if (!this.#mayAskForMore(waiter) && this.acquisition === undefined) return waiter.onTried();
-    this.askStore(waiter);
+    super.ask(waiter);
   }
 
   /** This process never asks for more permits than there are. */
-  #mayAskForMore({ permits }: Waiter): boolean {
+  #mayAskForMore({ terms: { permits } }: Waiter): boolean {
     return this.#leaseInDoubt() !== undefined || permits === UNLIMITED || this.#held < permits;
   }
 
-  retryInMs(waiter: Waiter): number {
+  override retryInMs(waiter: Waiter): number {
     if (this.first !== waiter) return Infinity;
     if (this.#trouble !== undefined) return UNREACHABLE_PAUSE_MS;
     return this.acquisition?.retryInMs ?? HELD_BACK_MS;
   }
 
-  obstacle(waiter: Waiter): Obstacle {
+  override obstacle(waiter: Waiter): Obstacle {
     const trouble = this.acquisition?.trouble ?? this.#trouble;
     if (trouble !== undefined) return { kind: "store", trouble };
     const here = this.context.sharedLeasesFor(waiter);
-    const [lease] = this.acquisition?.hasFoundHolder === true && waiter.permits === UNLIMITED ? [] : here;
+    const [lease] =
+      this.acquisition?.hasFoundHolder === true && waiter.terms.permits === UNLIMITED ? [] : here;
     if (lease !== undefined) return { kind: "held here", holder: lease.members };
     if (this.acquisition?.hasFoundHolder === true)
       return { kind: "held elsewhere", value: this.acquisition.heldBy };
@@ -110,24 +110,17 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
 
   // ---- joining ----------------------------------------------------------------------------------------
 
-  makeLease(terms: Lease, { permits }: Waiter): Lease {
-    return new SharedLease(this, terms, permits, this.#isJoinable);
+  makeLease(plain: Lease, { terms }: Waiter, grant: Grant): Lease {
+    const lease = new SharedLease(this, plain, terms.permits, this.#isJoinable);
+    lease.begin(grant);
+    return lease;
   }
 
-  override begin(lease: Lease, first: Waiter, grant: Grant): number | undefined {
-    sharedLease(lease).begin(grant);
-    return super.begin(lease, first, grant);
-  }
-
-  leases(): Iterable<SharedLease> {
+  override leases(): Iterable<SharedLease> {
     return this.#leases;
   }
 
-  protected get hasLeases(): boolean {
-    return this.#leases.size > 0;
-  }
-
-  protected add(begun: Lease): void {
+  protected override add(begun: Lease): void {
     const lease = sharedLease(begun);
     this.#trouble = undefined;
     this.#leases.add(lease);
@@ -136,8 +129,9 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     else if (lease.hasRoom) this.#roomy.add(lease);
   }
 
-  /** Admits the waiters behind the one that got the hold. */
-  afterBegin(): void {
+  /** Also admits the waiters behind the one that got the hold. */
+  override begin(lease: Lease, first: Waiter, waitedMs: number): void {
+    super.begin(lease, first, waitedMs);
     this.#onChange();
   }
 
@@ -155,12 +149,18 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     }
   }
 
+  /** A guarded permit has no room, even if its caller has left. */
+  get #firstWithRoom(): SharedLease | undefined {
+    for (const lease of this.#roomy) if (lease.hasRoom) return lease;
+    return undefined;
+  }
+
   /** The lease that the first waiter may join now. */
   #joinable(): SharedLease | undefined {
     const { first } = this;
-    const [lease] = this.#roomy;
+    const lease = this.#firstWithRoom;
     if (first === undefined || lease === undefined || !this.#isUsableFor(first, lease)) return undefined;
-    return lease.mayJoin(first.joinedAt, this.context.suspension.readAt) ? lease : undefined;
+    return lease.mayJoin(first.joinedAt, this.context.certainty.readAt) ? lease : undefined;
   }
 
   /** Whether a caller may join the lease, if no waiter came before it. */
@@ -177,21 +177,21 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
   /** A lease that the first waiter may join as soon as the store reports that nobody is waiting. */
   #leaseInDoubt(): SharedLease | undefined {
     const { first } = this;
-    const [lease] = this.#roomy;
-    if (first === undefined || lease === undefined || lease.somebodyWaits) return undefined;
+    const lease = this.#firstWithRoom;
+    if (first === undefined || lease === undefined || lease.hasWaiters) return undefined;
     return this.#isUsableFor(first, lease) ? lease : undefined;
   }
 
   // ---- replies ----------------------------------------------------------------------------------------
 
-  #refresh(lease: SharedLease, waiter?: Waiter): void {
+  #renewEarly(lease: SharedLease, waiter?: Waiter): void {
     if (waiter !== undefined && waiter !== this.#try?.waiter) {
-      if (this.#try !== undefined && this.#refreshing === lease) return waiter.onTried();
+      if (this.#try !== undefined && this.#renewingEarly === lease) return waiter.onTried();
       this.#startTry(waiter);
     }
-    if (this.#refreshing === lease) return;
-    this.#refreshing = lease;
-    this.context.refreshes.now(lease);
+    if (this.#renewingEarly === lease) return;
+    this.#renewingEarly = lease;
+    this.context.earlyRenewals.now(lease);
   }
 
   /** Starts a try of the waiter. It ends with the reply, or earlier if the wait budget ends. */
@@ -199,7 +199,7 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     this.#endTry();
     const { clock, inFlight } = this.context;
     const { usualTimeoutMs } = inFlight;
-    const timeoutMs = acquireTimeoutMs(waiter, clock.now(), usualTimeoutMs);
+    const timeoutMs = waiter.timeoutMs(clock.now(), usualTimeoutMs);
     const endTry = (): void => {
       if (this.#try?.waiter !== waiter) return;
       this.#trouble ??= NO_REPLY_YET;
@@ -216,21 +216,21 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     waitingTry?.waiter.onTried();
   }
 
-  onRefreshed({ lease, sentAt, lockTimeMs, replicas, handOffs, reply }: Refreshed): void {
-    const isRefreshReply = this.#refreshing === lease;
-    if (isRefreshReply) this.#refreshing = undefined;
+  onRenewedEarly({ lease, sentAt, lockTimeMs, replicas, handOffs, reply }: EarlyRenewal): void {
+    const isAwaitedReply = this.#renewingEarly === lease;
+    if (isAwaitedReply) this.#renewingEarly = undefined;
     this.#trouble = undefined;
     if (!lease.isOver) {
-      const { clock, renewals, suspension } = this.context;
+      const { clock, renewals, certainty } = this.context;
       if (reply instanceof Error) {
         this.#trouble = { error: reply };
         lease.turn?.report(handOffs, unconfirmed(reply));
       } else if (reply.renewed) {
-        const { somebodyWaits = false } = reply;
+        const { hasWaiters = false } = reply;
         // A caller that joined meanwhile may need more replicas than this command asked for.
         if (this.#isJoinable && replicas >= lease.replicas)
-          lease.prove(sentAt, lockTimeMs, suspension.trustedSince());
-        lease.noteWaiters({ sentAt, somebodyWaits, coversUntil: -Infinity });
+          lease.prove(sentAt, lockTimeMs, certainty.trustedSince());
+        lease.noteWaiters({ sentAt, hasWaiters, coversUntil: -Infinity });
         lease.turn?.report(handOffs, undefined);
       } else {
         const isBeforeDeadline = lease.untilDeadline(clock.now()) > 0;
@@ -242,17 +242,17 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     // After an error, the first waiter pauses, because an immediate retry could fail just as fast.
     if (this.#trouble === undefined) this.#onChange();
     this.#releaseSpare(lease); // It may be empty without being in `#roomy`.
-    if (!isRefreshReply) return;
+    if (!isAwaitedReply) return;
     const waiter = this.#try?.waiter;
     if (waiter === undefined || this.first !== waiter || this.#trouble !== undefined) return this.#endTry();
     this.#try?.cancel?.();
     this.#try = undefined;
-    this.askStore(waiter);
+    super.ask(waiter);
   }
 
   /** Handles the reply to a regular renewal. */
-  onRenewed(lease: SharedLease, sentAt: number, somebodyWaits: boolean): void {
-    lease.noteWaiters({ sentAt, somebodyWaits, coversUntil: -Infinity });
+  onRenewed(lease: SharedLease, sentAt: number, hasWaiters: boolean): void {
+    lease.noteWaiters({ sentAt, hasWaiters, coversUntil: -Infinity });
     this.#onChange();
   }
 
@@ -266,17 +266,17 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
 
   /** Releases permits, or a whole hold, that nobody in this process may use. */
   #releaseSpare(lease: SharedLease): void {
-    if (lease.isOver || this.#refreshing === lease) return;
+    if (lease.isOver || this.#renewingEarly === lease) return;
     if (this.#isWanted(lease)) {
       // The store decides whether the first waiter may join.
-      if (lease !== this.#joinable() && lease.hasRoom) this.#refresh(lease);
+      if (lease !== this.#joinable() && lease.hasRoom) this.#renewEarly(lease);
       return;
     }
     if (lease.members.size === 0) return this.#release(lease);
     if (lease.capacity === UNLIMITED || !lease.hasRoom) return;
     // If nobody is waiting elsewhere, one renewal serves all callers that leave or rejoin within a few milliseconds.
-    if (lease.somebodyWaits) this.context.refreshes.now(lease);
-    else this.context.refreshes.soon(lease);
+    if (lease.hasWaiters) this.context.earlyRenewals.now(lease);
+    else this.context.earlyRenewals.soon(lease);
   }
 
   /** Whether the first waiter may join the lease, now or as soon as the store reports that nobody is waiting. */
@@ -285,9 +285,9 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
     return lease === this.#joinable() || lease === this.#leaseInDoubt();
   }
 
-  beforeRefresh(lease: SharedLease): void {
+  beforeEarlyRenewal(lease: SharedLease): void {
     const { size } = lease.members;
-    const mayBeUsed = lease.isOver || this.#refreshing === lease || this.#isWanted(lease);
+    const mayBeUsed = lease.isOver || this.#renewingEarly === lease || this.#isWanted(lease);
     if (mayBeUsed || size === 0 || lease.capacity === UNLIMITED || !lease.hasRoom) return;
     this.#held -= lease.capacity - size;
     lease.capacity = size;
@@ -296,25 +296,26 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
 
   // ---- leaving ----------------------------------------------------------------------------------------
 
-  /** Ends the lock of one caller. `ended` reports whether it held the lock to its end. */
-  leave(lease: SharedLease, holder: Holder, now: number, ended: Ended): void {
+  override release(leaving: LeavingHolder, now: number): void {
+    const { holder } = leaving;
+    const lease = sharedLease(leaving.lease);
     const loss = lease.lossFor(holder);
     const wasMember = lease.members.delete(holder);
     if (!wasMember && loss !== undefined) {
-      ended(loss);
+      leaving.onEnded(loss);
       return this.#onLeft(lease);
     }
     if (lease.isOver) {
-      if (lease.members.size === 0) return this.#release(lease, ended);
-      return ended(lease.loss);
+      if (lease.members.size === 0) return this.#release(lease, leaving);
+      return leaving.onEnded(lease.loss);
     }
     lease.turn ??= new HandOffTurn(now);
     this.#makeRoom(lease);
     this.#admit();
     const isLast = lease.members.size === 0 && !lease.isOver;
-    if (isLast && !this.#isWorthKeeping(lease)) return this.#release(lease, ended);
-    lease.turn.add(ended);
-    this.context.refreshes.soon(lease);
+    if (isLast && !this.#isWorthKeeping(lease)) return this.#release(lease, leaving);
+    lease.turn.add(leaving);
+    this.context.earlyRenewals.soon(lease);
     this.#releaseSpare(lease);
   }
 
@@ -342,7 +343,7 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
   }
 
   #isWorthKeeping(lease: SharedLease): boolean {
-    if (this.#refreshing === lease) return true;
+    if (this.#renewingEarly === lease) return true;
     return this.first !== undefined && this.#roomy.has(lease) && lease === this.#leaseInDoubt();
   }
 
@@ -362,17 +363,16 @@ export class SharedQueue extends KeyQueue implements LeaseOwner {
   // ---- the end of a hold ------------------------------------------------------------------------------
 
   /** Ends a hold that nobody needs anymore. */
-  #release(lease: SharedLease, ended: Ended = () => {}): void {
-    const { clock, refreshes } = this.context;
+  #release(lease: SharedLease, last?: FormerHolder): void {
+    const { clock, earlyRenewals } = this.context;
     this.#forget(lease);
-    refreshes.forget(lease);
-    if (this.#refreshing === lease) this.#refreshing = undefined;
-    if (this.#refreshing === undefined) this.#endTry();
-    const ending = this.end(lease, clock.now(), ended);
-    if (ending !== undefined) this.sendRelease(ending, lease.releaseRequest());
+    earlyRenewals.forget(lease);
+    if (this.#renewingEarly === lease) this.#renewingEarly = undefined;
+    if (this.#renewingEarly === undefined) this.#endTry();
+    this.sendRelease(lease, last, clock.now());
   }
 
-  protected drop(lease: Lease): void {
+  protected override drop(lease: Lease): void {
     this.#leases.delete(sharedLease(lease));
     this.context.onFree(lease);
     this.first?.wake();

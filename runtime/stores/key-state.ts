@@ -1,4 +1,4 @@
-import { isClosed, isReserved, isRevoked, isShared } from "./value";
+import { isClosed, isGuarded, isReserved, isRevoked, isShared } from "./value";
 
 const REQUEST_ID = /^[0-9a-f]{32}$/;
 
@@ -7,13 +7,14 @@ export function stateOfKey(value: string | undefined): string {
   if (value === undefined || REQUEST_ID.test(value) || isShared(value)) return "is held by another caller";
   if (isReserved(value)) return "is reserved for another waiter";
   if (isClosed(value)) return "is in its cooldown (lockAtLeast of its last holder)";
+  if (isGuarded(value)) return "is guarded by an open transaction of its last holder";
   if (isRevoked(value)) return "was revoked, but its body still runs";
   return "contains a value that Lockweave did not write";
 }
 
-/** What to do if a lock that Lockweave callers hold stays busy for too long. */
+/** The fix if a lock that Lockweave callers hold stays busy for too long. */
 export const FIX_OF_BUSY_LOCK =
-  "allow a longer wait (retryTimes, waitTime), shorten the bodies, or set onFailure";
+  "allow a longer wait (wait, or retryTimes and waitTime), shorten the bodies, or set onFailure";
 
 /** Returns what to do if a key with this value does not become free. */
 export function fixOfKey(value: string | undefined): string {

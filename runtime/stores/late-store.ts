@@ -1,6 +1,7 @@
 import { systemClock } from "../base/clock";
 import { errorMessage } from "../base/errors";
 import { inRoot } from "../base/root-context";
+import { markAsOurs } from "./checked-store";
 import type {
   AnnounceRequest,
   ReleaseReply,
@@ -15,27 +16,31 @@ import type {
   StoreBatch,
   StoreListener,
   StoreQueue,
+  StoreState,
   WholeStore,
   AcquireReply,
   AcquireRequest,
 } from "./port";
-import type { RedisClass } from "./redis/redis-class";
 
 /** A store that opens its own connections. */
 export interface OpenStore extends WholeStore {
   readonly batch: StoreBatch;
 }
 
-type Loading = RedisClass | Promise<RedisClass>;
-
-/** Opens the store as soon as ioredis has loaded. In CommonJS, that is immediately. */
-export function openRedis(Redis: Loading, open: (Redis: RedisClass) => OpenStore): WholeStore {
-  return Redis instanceof Promise ? new LateRedis(Redis, open) : open(Redis);
+/** Opens the store as soon as the client library has loaded. In CommonJS, that is immediately. */
+export function openRedis<Library>(
+  library: Library | Promise<Library>,
+  open: (library: Library) => OpenStore,
+): WholeStore {
+  return library instanceof Promise ? new LateRedis(library, open) : open(library);
 }
 
-/** Does the same for a quorum. */
-export function openQuorum(Redis: Loading, open: (Redis: RedisClass) => OpenStore): WholeStore {
-  return Redis instanceof Promise ? new LateStore(Redis, open) : open(Redis);
+/** Opens the store of a quorum as soon as the client libraries have loaded. In CommonJS, that is immediately. */
+export function openQuorum<Library>(
+  library: Library | Promise<Library>,
+  open: (library: Library) => OpenStore,
+): WholeStore {
+  return library instanceof Promise ? new LateStore(library, open) : open(library);
 }
 
 interface Subscription {
@@ -44,8 +49,8 @@ interface Subscription {
   stop?: () => void;
 }
 
-/** A store that opens when ioredis has loaded. Until then, its commands wait. If ioredis is missing, they reject. */
-class LateStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch {
+/** A store that opens when the client library has loaded. Until then, its commands wait. If the library is missing, they reject. */
+class LateStore<Library> implements OpenStore, StoreQueue, StoreAdmin, StoreBatch {
   readonly queue: StoreQueue = this;
   readonly admin: StoreAdmin = this;
   readonly batch: StoreBatch = this;
@@ -54,8 +59,9 @@ class LateStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch {
   #isClosed = false;
   readonly #subscriptions = new Set<Subscription>();
 
-  constructor(loading: Promise<RedisClass>, open: (Redis: RedisClass) => OpenStore) {
-    this.#opening = inRoot(() => loading.then((Redis) => this.#open(() => open(Redis))));
+  constructor(loading: Promise<Library>, open: (library: Library) => OpenStore) {
+    markAsOurs(this);
+    this.#opening = inRoot(() => loading.then((library) => this.#open(() => open(library))));
     this.#opening.catch((error: unknown) => this.#warn(errorMessage(error))); // A lock that needs the store rejects with this error.
   }
 
@@ -86,7 +92,7 @@ class LateStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch {
     const startedAt = systemClock.now();
     const store = await this.#opening;
     const leftMs = timeoutMs - (systemClock.now() - startedAt);
-    if (leftMs <= 0) throw new Error("ioredis was still loading");
+    if (leftMs <= 0) throw new Error("the Redis client was still loading");
     return await command(store, leftMs);
   }
 
@@ -132,6 +138,10 @@ class LateStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch {
     return this.ask(timeoutMs, ({ admin }, leftMs) => admin.announce(request, leftMs));
   }
 
+  announced(processNumber: string, timeoutMs: number): Promise<string | undefined> {
+    return this.ask(timeoutMs, async ({ admin }, leftMs) => admin.announced?.(processNumber, leftMs));
+  }
+
   enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
     return this.ask(timeoutMs, ({ queue }, leftMs) => queue.enqueue(request, leftMs));
   }
@@ -146,6 +156,14 @@ class LateStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch {
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     return this.ask(timeoutMs, ({ queue }, leftMs) => queue.releaseAndEnqueue(held, request, leftMs));
+  }
+
+  state(): StoreState {
+    return this.#store?.state?.() ?? "starting";
+  }
+
+  ready(key: string, timeoutMs: number): Promise<void> {
+    return this.ask(timeoutMs, async (store, leftMs) => store.ready?.(key, leftMs));
   }
 
   listen(listener: StoreListener): () => void {
@@ -164,7 +182,7 @@ class LateStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch {
   }
 }
 
-class LateRedis extends LateStore {
+class LateRedis<Library> extends LateStore<Library> {
   readonly confirmsReplicas = true;
 
   enqueueMany(

@@ -5,6 +5,7 @@ import { UNLIMITED } from "../base/limits";
 import { isOptions, readOptions } from "../base/options";
 import { RecyclingMap } from "../base/recycling-map";
 import { formatValue } from "../base/format-value";
+import { markAsOurs } from "./checked-store";
 import { MemoryShares } from "./memory-shares";
 import {
   CLAIM_TIME_MS,
@@ -23,6 +24,7 @@ import {
   type StoreAdmin,
   type StoreListener,
   type StoreQueue,
+  type StoreState,
   type WholeStore,
   type Acquired,
   type AcquireReply,
@@ -44,7 +46,7 @@ interface Entry {
   queue: Fifo<string, QueuedWaiter>;
   /** The number of readers in the queue. */
   readersWaiting: number;
-  /** When the whole queue expires if no waiter asks again. On the wall clock, like the deadlines of the waiters. */
+  /** The time at which the whole queue expires if no waiter asks again. On the wall clock, like the deadlines of the waiters. */
   queueEndsAt: number;
 }
 
@@ -77,7 +79,12 @@ class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
   #sweepAtSize = 1_024;
 
   constructor(clock: Clock) {
+    markAsOurs(this);
     this.#clock = clock;
+  }
+
+  state(): StoreState {
+    return "up";
   }
 
   // ---- holds ------------------------------------------------------------------------------------------
@@ -89,7 +96,7 @@ class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
     const { shares } = entry;
     const own = shares?.own(request.requestId, this.#clock.now());
     const { permits = 1 } = request;
-    const mayJoin = shares !== undefined && own === undefined && !this.#somebodyWaits(entry, permits);
+    const mayJoin = shares !== undefined && own === undefined && !this.#hasWaiters(entry, permits);
     if (mayJoin && shares.roomFor(permits) > 0) return this.#grant(entry, request);
     return notAcquired(own ?? value, undefined);
   }
@@ -104,9 +111,7 @@ class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
         const released = entry.shares.renew(requestId, now + lockTimeMs, count);
         if (released > 0) this.#wakeUp(this.#first(entry));
         const permits = entry.shares.value === SHARED_BY_READERS ? UNLIMITED : 1;
-        return this.#somebodyWaits(entry, permits)
-          ? { renewed: true, somebodyWaits: true }
-          : { renewed: true };
+        return this.#hasWaiters(entry, permits) ? { renewed: true, hasWaiters: true } : { renewed: true };
       }
       if (entry?.held?.value !== requestId) return { renewed: false, holder: own ?? valueOf(entry) };
       entry.held.expiresAt = Math.max(entry.held.expiresAt, now + lockTimeMs);
@@ -238,7 +243,7 @@ class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
     return entry;
   }
 
-  /** Does the same for a caller that acquires the key or waits for it. Creates a missing entry. */
+  /** Returns the current entry of the key, for a caller that acquires it or waits for it. Creates a missing entry. */
   #findOrCreate(key: string): Entry {
     const known = this.#find(key);
     if (known !== undefined) return known;
@@ -271,7 +276,7 @@ class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
     return {
       acquired: true,
       ...(count !== undefined && { count: granted }),
-      ...(this.#somebodyWaits(entry, permits) && { somebodyWaits: true }),
+      ...(this.#hasWaiters(entry, permits) && { hasWaiters: true }),
     };
   }
 
@@ -329,8 +334,8 @@ class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
     entry.queueEndsAt = now + 2 * TICKET_TIME_MS * 1_000;
   }
 
-  /** Whether there is a waiter that such a caller must not overtake. */
-  #somebodyWaits(entry: Entry, permits: number): boolean {
+  /** Whether there is a waiter that a caller with this number of permits must not overtake. */
+  #hasWaiters(entry: Entry, permits: number): boolean {
     if (permits === UNLIMITED && onlyReadersWait(entry)) return false;
     return this.#first(entry) !== undefined || this.#areDeadLeft;
   }
@@ -354,7 +359,7 @@ class MemoryStore implements WholeStore, StoreQueue, StoreAdmin {
     for (const [key, entry] of this.#entries.entries()) {
       const endsAt = entry.shares?.lastEndsAt ?? entry.held?.expiresAt ?? 0;
       const isHeld = valueOf(entry) !== undefined && this.#clock.now() < endsAt;
-      if (!isHeld && !this.#somebodyWaits(entry, 1)) this.#entries.delete(key);
+      if (!isHeld && !this.#hasWaiters(entry, 1)) this.#entries.delete(key);
     }
     this.#sweepAtSize = Math.max(1_024, 2 * this.#entries.size);
   }

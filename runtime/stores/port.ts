@@ -51,7 +51,7 @@ export interface EnqueueRequest extends AcquireRequest {
 export interface Acquired {
   readonly acquired: true;
   /** Whether the same command may run once more: a client may send it again when its connection breaks. */
-  readonly mayComeAgain?: boolean;
+  readonly mayRunAgain?: boolean;
   /** Present if the request asked for one. */
   readonly fencingToken?: number;
   /** The number of permits that it got. By default 1. */
@@ -60,7 +60,7 @@ export interface Acquired {
    * For a shared hold: whether anyone is waiting in the queue. Then no other caller joins the hold without asking the store. Waiting
    * readers do not count for a hold of readers.
    */
-  readonly somebodyWaits?: boolean;
+  readonly hasWaiters?: boolean;
 }
 
 /** An announcement of a process. */
@@ -101,8 +101,8 @@ export interface NotAcquired {
    */
   readonly holder: string | undefined;
   /**
-   * When to ask again, in milliseconds: at the latest when the key becomes free without a renewal. Sooner if more dead waiters are in
-   * front than one command removes. `undefined` if unknown.
+   * The time until the waiter should ask again, in milliseconds: at the latest when the key becomes free without a renewal. Sooner if more dead
+   * waiters are in front than one command removes. `undefined` if unknown.
    */
   readonly freeInMs: number | undefined;
   /** For `enqueue` of a shared key: whether nobody is waiting behind this waiter. */
@@ -123,8 +123,8 @@ export interface Renewed {
   readonly renewed: true;
   /** Present if the request asked for one. */
   readonly fencingToken?: number;
-  /** See {@link Acquired.somebodyWaits}. */
-  readonly somebodyWaits?: boolean;
+  /** See {@link Acquired.hasWaiters}. */
+  readonly hasWaiters?: boolean;
 }
 
 /** The value of the key is not the `requestId`, but `holder`. `undefined` if the key is free. */
@@ -144,6 +144,11 @@ export interface ReleaseRequest {
   readonly permits?: number;
   /** For `release` alone: keeps the key closed to everybody for this long from now, in whole milliseconds. */
   readonly cooldownMs?: number;
+  /**
+   * For `release` alone: `requestId` is the value of the key, whoever wrote it, as `forceRelease()` with `now` found it. A store whose
+   * `release` compares values anyway can ignore this.
+   */
+  readonly isForced?: boolean;
 }
 
 /** The hold with the `requestId` has ended. */
@@ -155,6 +160,11 @@ export interface Released {
 export interface NotReleased {
   readonly released: false;
   readonly holder: string | undefined;
+  /**
+   * For a forced release of a hold that transactions guard: the server process that runs them, such as `backend 4711`. The hold has not ended. See
+   * {@link StoreGuard}.
+   */
+  readonly guardedBy?: string;
 }
 
 /** The reply to a release. */
@@ -165,6 +175,9 @@ export interface ReleaseAndEnqueueReply extends Released {
   /** The result of the request: it acquired the key, or it waits in the queue. `undefined` if the store could not enqueue it. */
   readonly next: Acquired | "enqueued" | undefined;
 }
+
+/** Whether a store is connected. `starting`: it has not been connected yet. */
+export type StoreState = "starting" | "up" | "down";
 
 /** Receives what a store reports by itself. */
 export interface StoreListener {
@@ -191,7 +204,7 @@ export interface StoreListener {
  * `timeoutMs` is the time in which the caller needs the reply. After that, the store need not send anything. A method rejects with
  * `LockMisconfiguredError` if a retry cannot help, and with any other error if it can.
  *
- * `queue`, `admin`, and `batch` are groups of methods. A store has a whole group or leaves it out.
+ * `queue`, `admin`, `batch`, and `transactions` are groups of methods. A store has a whole group or leaves it out.
  */
 export interface Store {
   /** Whether it supports `replicas` in requests. Without it, no request has them. */
@@ -218,11 +231,20 @@ export interface Store {
    * times a second. Waiters of one process still come in order.
    */
   readonly queue?: StoreQueue | undefined;
-  /** What people need to inspect and revoke locks. Without it, `inspect()` and `forceRelease()` reject. */
+  /** The commands with which people inspect and revoke locks. Without it, `inspect()` and `forceRelease()` reject. */
   readonly admin?: StoreAdmin | undefined;
   /** Commands for many keys. Without them, the runtime sends the requests one by one. */
   readonly batch?: StoreBatch | undefined;
+  /** Lets transactions guard their holds. Only a store in a database can have it. */
+  readonly transactions?: StoreGuard | undefined;
 
+  /** Returns whether the store is connected, for `health()`. Without it, `health()` only knows which commands had a reply. */
+  readonly state?: (() => StoreState) | undefined;
+  /**
+   * Checks what the commands of one lock do not show, such as the permission for wake-ups. `ready()` calls it. Rejects with
+   * `LockMisconfiguredError` if a retry cannot help, and with any other error if it can. Nobody else uses the key, which is free.
+   */
+  readonly ready?: ((key: string, timeoutMs: number) => Promise<void>) | undefined;
   /** Subscribes the listener. Returns a function that unsubscribes it. A store with a `queue` must have this method. */
   readonly listen?: ((listener: StoreListener) => () => void) | undefined;
   /** Closes what the store opened itself, and only that. A store that opens nothing leaves it out. */
@@ -263,13 +285,18 @@ export interface StoreAdmin {
   inspect(key: string, timeoutMs: number): Promise<Inspection>;
   /**
    * Revokes the hold. It can no longer be renewed, and keeps the key until `release` with the same `requestId`, or until its time is over.
-   * If it runs twice, the second reply is the same.
+   * If it runs twice, the second reply is the same, also if `requestId` is then the value of the revoked hold.
    *
    * @returns false if there is no such hold. Then nothing has changed
    */
   revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean>;
   /** Stores the announcement of a process for a time, for people who inspect its locks. */
   announce(request: AnnounceRequest, timeoutMs: number): Promise<void>;
+  /**
+   * Returns the announcement of the process with this number, or `undefined` if it has none. A store may leave this out. Then errors and
+   * `inspect()` do not name holders in other processes.
+   */
+  announced?(processNumber: string, timeoutMs: number): Promise<string | undefined>;
 }
 
 /** Commands for many keys. Each replies as the single command does, with a reply or an error for each request, in order. */
@@ -290,6 +317,31 @@ export interface StoreBatch {
   readonly enqueueMany?:
     | ((requests: readonly EnqueueRequest[], timeoutMs: number) => Promise<readonly (AcquireReply | Error)[]>)
     | undefined;
+}
+
+/** The hold that a transaction guards. */
+export interface GuardRequest {
+  readonly key: string;
+  readonly requestId: string;
+}
+
+/**
+ * Runs a statement in the caller's own transaction, and resolves to what the client library returns.
+ *
+ * @param values always empty, for libraries that require a list of values
+ */
+export type RunSql = (sql: string, values: never[]) => PromiseLike<unknown>;
+
+/** A guard makes a transaction of the caller keep its holds until it ends. The data must be in the same database as the locks. */
+export interface StoreGuard {
+  /**
+   * Locks the holds inside the transaction that `run` belongs to. Nobody else can acquire their keys until it ends, however late that is. A hold that
+   * has expired counts as held if nobody has acquired its key since.
+   *
+   * @returns whether each hold is still held, in order
+   * @throws {LockMisconfiguredError} if `run` does not run statements in one transaction in the database of the store
+   */
+  guard(holds: readonly GuardRequest[], run: RunSql): Promise<readonly boolean[]>;
 }
 
 /** A store with a queue and with commands for people. All stores of Lockweave are such stores. */

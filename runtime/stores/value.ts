@@ -4,9 +4,10 @@
 //
 //   <32 hex characters>            a hold: the requestId of the command that acquired the key. Its first 12 are the process number
 //   reserved:<32 hex characters>   nobody holds the key; it is reserved for the waiter with that ticket
-//   shared:readers                 readers hold it; another key beside it has their holds
-//   shared:permits:<number>        holders of this number of permits hold it; another key beside it has their holds
+//   shared:readers                 readers hold it; another key has their holds
+//   shared:permits:<number>        holders of this number of permits hold it; another key has their holds
 //   closed:<anything>              nobody holds it, and nobody may acquire it until it expires. We write the requestId of its last hold
+//   guarded:<32 hex characters>    nobody holds it, but a transaction guards its last hold, and nobody may acquire it until that ends
 //   revoked:<24 hex characters>    a revoked hold, by the last 24 characters of its requestId. Nobody renews it; its holder may release it
 
 import { UNLIMITED } from "../base/limits";
@@ -27,6 +28,18 @@ export function closedAfter(requestId: string): string {
 /** Whether the key is closed: nobody may acquire it until it expires. */
 export function isClosed(value: string): boolean {
   return value.startsWith(CLOSED);
+}
+
+const GUARDED = "guarded:";
+
+/** Returns the value of a key whose hold is over, while a transaction still guards that hold. */
+export function guardedAfter(requestId: string): string {
+  return GUARDED + requestId;
+}
+
+/** Whether the hold of the key is over, and a transaction still guards it: nobody may acquire the key until that transaction ends. */
+export function isGuarded(value: string): boolean {
+  return value.startsWith(GUARDED);
 }
 
 const REVOKED = "revoked:";
@@ -51,7 +64,7 @@ export function isRevokedFrom(requestId: string, value: string | undefined): boo
 }
 
 /** Whether the command with that `requestId` acquired the key. Its hold may have been revoked since. */
-export function hasTaken(requestId: string, value: string | undefined): boolean {
+export function hasAcquired(requestId: string, value: string | undefined): boolean {
   return isHeldBy(requestId, value) || isRevokedFrom(requestId, value);
 }
 
@@ -63,12 +76,12 @@ export function isReserved(value: string): boolean {
 /** The prefix of the value of a shared key. */
 export const SHARED = "shared:";
 
-/** The value of a key that readers hold together. Their holds are in another key beside it. */
+/** The value of a key that readers hold together. Their holds are in another key. */
 export const SHARED_BY_READERS = `${SHARED}readers`;
 
 const SHARED_BY_PERMITS = `${SHARED}permits:`;
 
-/** Returns the value of a key whose holders have this number of permits in all. Their holds are in another key beside it. */
+/** Returns the value of a key whose holders have this number of permits in all. Their holds are in another key. */
 export function sharedByPermits(taken: number | "" = ""): string {
   return SHARED_BY_PERMITS + taken;
 }
@@ -86,7 +99,7 @@ export function isHeldBy(requestId: string, value: string | undefined): boolean 
 /** Returns the warning of a store about callers that share this key with different numbers of permits. */
 export function permitsDiffer(key: string, one: number, other: number): string {
   const [fewer, more] = [Math.min(one, other), Math.max(one, other)].map(attributeOf);
-  return `${key}: callers use ${fewer} and ${more}. The smaller number applies. Fix: use the same number everywhere. During a deployment that changes it, this is expected.`;
+  return `${key}: callers use ${fewer} and ${more}. The smaller number applies. Fix: use the same number everywhere. During a deployment that changes it, this is expected`;
 }
 
 function attributeOf(permits: number): string {

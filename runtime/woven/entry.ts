@@ -1,4 +1,4 @@
-// What woven code calls. These are the types of `lockweave/runtime`, so that editors do not offer these names for `lockweave`.
+// The functions that woven code calls. These are the types of `lockweave/runtime`, so that editors do not offer these names for `lockweave`.
 
 export {
   when,
@@ -10,8 +10,11 @@ export {
   runReentrant,
   fail,
   release,
+  expectNeeds,
+  needs,
   refuse,
   type Site,
+  type NeededSite,
 } from "./woven";
 export { needsStore } from "../config/configure";
 export { jsonField } from "./json-field";

@@ -1,16 +1,19 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { RUNNER } from "../base/runner";
-import { locker } from "../config/configure";
+import { locker, type Terms } from "../lock/locker";
 import { LockKeyError, LockNotWovenError, LockOptionError } from "../base/errors";
 import { checkedKey, lockKey, lockKeys, type KeyValue } from "../base/key";
 import { Lock } from "../lock/lock";
 import { MultiLock } from "../lock/multi-lock";
-import { runInside } from "../lock/reentrancy";
-import { assertForEach, type LockOptions } from "../lock/settings";
+import { assertNeed } from "../lock/needs";
+import { checkedSignal } from "../lock/on-abort";
+import { areBodiesTracked, beginInside, runInside, trackBodies } from "../lock/reentrancy";
+import { assertForEach, withProjectDefaults, type LockOptions } from "../lock/settings";
 import type { FailureClass } from "../lock/wait";
 import { isOptions, readFrom } from "../base/options";
 import { formatValue } from "../base/format-value";
 import type { HeldLock } from "../lock/held-lock";
+import { LockWithSignal, MultiLockWithSignal } from "./with-signal";
 import { hasLock, hasOwnLock } from "./woven-code";
 
 // The calls that the transformer weaves, in the order in which they appear around a body.
@@ -21,6 +24,10 @@ export type Site = Flagged<boolean> | Keyed;
 interface Named extends LockOptions {
   /** The name of the function, for messages: `OrderService.pay`. */
   readonly site: string;
+  /** The project's defaults for options that are `undefined`: `lockTime=30s wait=5s`. */
+  readonly projectDefaults?: string;
+  /** Ends the wait for the lock. The call then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 interface Flagged<Each extends boolean> extends Named {
@@ -47,7 +54,14 @@ type Parts<Each extends boolean> = Each extends true
 
 type Opened<Each extends boolean> = Each extends true ? MultiLock : Lock;
 
-const SITE_NAMES = ["site", "businessFlag", "each", "key"] satisfies (keyof Site)[];
+const SITE_NAMES = [
+  "site",
+  "businessFlag",
+  "each",
+  "key",
+  "signal",
+  "projectDefaults",
+] satisfies (keyof Site)[];
 
 /**
  * Returns a lock on the key that `businessFlag` and the parts make, with `each` on several keys, or on the whole `key`. Sends nothing yet.
@@ -61,38 +75,64 @@ export function open<Each extends boolean = false>(
 ): Opened<Each>;
 export function open(site: Site, ...parts: readonly (KeyValue | readonly KeyValue[])[]): Lock | MultiLock {
   const current = locker();
-  const name: unknown = isOptions(site) ? readFrom("The option `site`", () => site.site) : null;
-  if (name !== undefined && typeof name !== "string") {
-    throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${formatValue(site)}`);
-  }
-  const asked = current.callSite(site, name, SITE_NAMES);
-  const callSite = asked.made;
-  const businessFlag = asked.differing(site, "businessFlag");
+  const name = nameOfSite(site);
   try {
-    if (asked.differing(site, "each") === true) {
-      assertForEach(callSite.settings);
+    const { projectDefaults } = site;
+    const complete = projectDefaults === undefined ? site : withProjectDefaults(site, projectDefaults);
+    const asked = current.callSites.find(complete, name, SITE_NAMES);
+    const terms = asked.made;
+    const businessFlag = asked.value("businessFlag");
+    const signal = checkedSignal(asked.value("signal"));
+    if (asked.value("each") === true) {
+      assertForEach(terms);
       // `lockKeys` reports a flag that is not a string.
-      return new MultiLock(callSite, lockKeys(businessFlag as string, parts));
+      return newMultiLock(terms, lockKeys(businessFlag as string, parts), signal);
     }
-    // `lockKey` reports parts of a wrong type.
+    const key = asked.value("key");
+    // `lockKey` reports a flag and parts of a wrong type.
     const values = parts as readonly KeyValue[];
-    return new Lock(callSite, keyOf(businessFlag, asked.differing(site, "key"), values));
+    if (key === undefined) return newLock(terms, lockKey(businessFlag as string, ...values), signal);
+    if (businessFlag === undefined && parts.length === 0) return newLock(terms, checkedKey(key), signal);
+    throw new LockOptionError(
+      "Expected either `businessFlag` with the parts of a key, or `key`, the whole key",
+    );
   } catch (error) {
-    if (!(error instanceof LockKeyError) || name === undefined) throw error;
-    throw new LockKeyError(`${name}: ${error.message}`); // Several functions may use the same flag, so the error names the function.
+    if (name !== undefined && error instanceof LockOptionError) throw optionErrorOf(name, error);
+    throw namedKeyError(error, name);
   }
 }
 
-function keyOf(
-  businessFlag: string | undefined,
-  key: string | undefined,
-  parts: readonly KeyValue[],
-): string {
-  if (key === undefined) return lockKey(businessFlag as string, ...parts);
-  if (businessFlag === undefined && parts.length === 0) return checkedKey(key);
-  throw new LockOptionError(
-    "Expected either `businessFlag` with the parts of a key, or `key`, the whole key",
-  );
+/** Returns the error with the name of the function in its message, because several functions may use the same flag. */
+function namedKeyError(error: unknown, name: string | undefined): unknown {
+  return error instanceof LockKeyError && name !== undefined
+    ? new LockKeyError(`${name}: ${error.message}`)
+    : error;
+}
+
+/** Returns the error with the tag that gives the option. */
+function optionErrorOf(name: string, { message, cause }: LockOptionError): LockOptionError {
+  return new LockOptionError(`@redisLock of ${name}: ${message}`, cause === undefined ? {} : { cause });
+}
+
+function newLock(terms: Terms, key: string, signal: AbortSignal | undefined): Lock {
+  return signal === undefined ? new Lock(terms, key) : new LockWithSignal(terms, key, signal);
+}
+
+function newMultiLock(terms: Terms, keys: readonly string[], signal: AbortSignal | undefined): MultiLock {
+  return signal === undefined ? new MultiLock(terms, keys) : new MultiLockWithSignal(terms, keys, signal);
+}
+
+/** @throws {LockOptionError} if it is not a site */
+function nameOfSite(site: Partial<Site>): string | undefined {
+  try {
+    const { site: usual } = site;
+    if (typeof usual === "string") return usual;
+  } catch {
+    // The following checks report why.
+  }
+  const name: unknown = isOptions(site) ? readFrom("The option `site`", () => site.site) : null;
+  if (name === undefined || typeof name === "string") return name;
+  throw new LockOptionError(`Expected open() to be given { site, businessFlag }, got ${formatValue(site)}`);
 }
 
 /** Takes the place of a lock if the tag's `when` is false. All steps accept it and do nothing. */
@@ -135,7 +175,11 @@ function isLock(value: unknown): value is Lock | MultiLock {
 
 /** Tries once to acquire the lock: see {@link Lock.acquire}. */
 export function acquire(lock: Lock | MultiLock | Unlocked): Promise<boolean> {
-  return opened("acquire", lock)?.acquire() ?? MAY_BEGIN;
+  const asked = opened("acquire", lock);
+  if (asked === undefined) return MAY_BEGIN;
+  // The promise that the caller awaits is tracked, too, so the body can begin with a frame.
+  asked.isBodyKnown = areBodiesTracked();
+  return asked.acquire();
 }
 
 /** Waits until the next try makes sense: see {@link Lock.retryCheck}. */
@@ -144,12 +188,19 @@ export function retryCheck(lock: Lock | MultiLock | Unlocked, Failure?: FailureC
 }
 
 /**
- * Checks the lock right before the body. Code that ran since the lock was granted may have blocked the process for the lock time.
+ * Checks the lock and the tag's `signal` right before the body. Code that ran since the lock was granted may have blocked the process for the
+ * lock time. If the process tracks bodies, the body gets a frame.
  *
+ * @param kind `"generator"` for a body that gets no frame. After each `yield`, it runs in the async context of the caller of `next()`
  * @throws {LockLostError} if `remaining()` is 0
+ * @throws the signal's reason if the signal has aborted
  */
-export function assertHeld(lock: Lock | MultiLock | Unlocked): void {
-  opened("assertHeld", lock)?.assertHeld();
+export function assertHeld(lock: Lock | MultiLock | Unlocked, kind?: "generator"): void {
+  const held = opened("assertHeld", lock);
+  if (held === undefined) return;
+  held.assertMayBegin();
+  if (kind === "generator") held.isBodyKnown = false;
+  else if (held.isBodyKnown) beginInside(held.locks);
 }
 
 /**
@@ -160,8 +211,8 @@ export function assertHeld(lock: Lock | MultiLock | Unlocked): void {
 export function runReentrant<T>(lock: Lock | MultiLock | Unlocked, body: () => Promise<T>): Promise<T> {
   const held = opened("runReentrant", lock);
   if (held === undefined) return body(); // The locks around it are still held, and calls in the body may reenter them.
-  held.assertHeld();
-  return runInside(held.locks, body);
+  held.assertMayBegin();
+  return runInside(held.locks, async () => await body());
 }
 
 /** Records that the body failed, and returns its error unchanged. */
@@ -177,6 +228,42 @@ export function release(lock: Lock | MultiLock | Unlocked): Promise<void> {
 const MAY_BEGIN = Promise.resolve(true);
 const IS_DONE = Promise.resolve();
 
+/** The attributes of a `@needsLock`, as the transformer writes them. */
+export type NeededSite = {
+  /** The name of the function, for messages: `Ledger.post`. */
+  readonly site: string;
+  readonly store?: string;
+  readonly mode?: "read" | "write";
+} & (
+  | { readonly businessFlag: string; readonly key?: undefined }
+  | { readonly businessFlag?: undefined; readonly key: string }
+);
+
+/** Prepares for functions with `@needsLock`. A module that has any calls it when it is loaded. */
+export function expectNeeds(): void {
+  trackBodies();
+}
+
+/**
+ * Checks that the caller holds the lock that a function needs. It is the first step of the function.
+ *
+ * @throws {LockNotHeldError} if the caller does not hold it
+ * @throws {LockKeyError} if a part of the key identifies nothing
+ */
+export function needs(needed: NeededSite, ...parts: readonly KeyValue[]): void {
+  trackBodies();
+  const { site, businessFlag, key, store, mode } = needed;
+  assertNeed({ key: neededKey(), site, store, isReadEnough: mode === "read" });
+
+  function neededKey(): string {
+    try {
+      return key === undefined ? lockKey(businessFlag, ...parts) : checkedKey(key);
+    } catch (error) {
+      throw namedKeyError(error, site);
+    }
+  }
+}
+
 /**
  * Refuses to run unlocked. It is the body of a tagged function that could not be woven, if the compiler emitted the file in spite of the
  * error.
@@ -185,7 +272,7 @@ export function refuse(reason: string): void {
   throw new LockNotWovenError(reason);
 }
 
-/** How to let the compiler of unit tests weave. */
+/** The advice on how to weave unit tests. */
 export const TEST_FIXES = [
   `Fix: run \`${RUNNER} lockweave init\`, or let the test runner compile with Lockweave:`,
   "- Vitest: the lockweave/vite plugin, in the configuration and in each project that does not inherit it (`extends: true`).",
@@ -211,9 +298,9 @@ export function assertWoven(fn: (...args: never[]) => unknown): void {
 
 function whyNotWoven(code: string): string {
   if (/\{\s*\[native code\]\s*\}$/.test(code))
-    return "its code cannot be read. Fix: give assertWoven() the function itself, not a bound function or a proxy.";
+    return "its code cannot be read. Fix: give assertWoven() the function itself, not a bound function or a proxy";
   if (hasLock(code))
-    return "it has no lock, but a function inside it has one. Fix: put the @redisLock tag on it, or give assertWoven() the inner function.";
+    return "it has no lock, but a function inside it has one. Fix: put the @redisLock tag on it, or give assertWoven() the inner function";
   return `it runs without its lock. If it has no @redisLock tag, add one. If a decorator wraps it, give assertWoven() the function itself. ${TEST_FIXES}`;
 }
 
@@ -229,6 +316,6 @@ export function currentLock(lock?: Lock | MultiLock | Unlocked): HeldLock | unde
   if (isLock(lock)) return lock;
   if (lock === UNLOCKED) return undefined;
   throw new LockNotWovenError(
-    "currentLock() works only in the body of a woven function with @redisLock. Fix: call it there, and pass the lock to other functions as an argument.",
+    "currentLock() works only in the body of a woven function with @redisLock. Fix: call it there, and pass the lock to other functions as an argument",
   );
 }

@@ -102,7 +102,7 @@ inBrowser("the page shows locks as they change, and removes the token from its a
   t.deepEqual(errors, []);
 });
 
-inBrowser("the page of a lock shows its holders and waiters, and who waited for whom", async (t) => {
+inBrowser("the page of a lock shows its holders and waiters, and the holder during each wait", async (t) => {
   const { page, errors } = await open(await addressOf());
   const holder = await programs.program('await obtain(lockKey("pay", 1));');
   const waiter = await programs.program('void take("OrderService.pay", "pay", 1);');
@@ -132,7 +132,7 @@ inBrowser("the page revokes and frees a lock only after a confirmation", async (
   await page.getByRole("button", { name: "Revoke it" }).click();
   await page.getByText("Revoked: it was held by").waitFor();
   t.regex((await admin.get("LOCK_pay_1")) ?? "", /^revoked:/);
-  await page.getByRole("button", { name: "Free at once …" }).click();
+  await page.getByRole("button", { name: "Free now …" }).click();
   const yes = page.getByRole("button", { name: "Free it now" });
   t.true(await yes.isDisabled());
   await page.getByLabel("The lock's key").fill("LOCK_pay_2");
@@ -146,6 +146,27 @@ inBrowser("the page revokes and frees a lock only after a confirmation", async (
   t.deepEqual(errors, []);
 });
 
+inBrowser(
+  "the page has no green dot next to a Redis that hangs, and says how old its locks are",
+  async (t) => {
+    await admin.set("LOCK_pay", "a".repeat(32), "PX", 3_600_000);
+    const { page, errors } = await open(await addressOf());
+    await page.locator("#locks tr", { hasText: "LOCK_pay" }).waitFor();
+    await page.locator("#status.alive").waitFor();
+    process.kill(server.pid, "SIGSTOP");
+    try {
+      await page.getByText(/^stale for \d+\.\d\ss$/).waitFor();
+      t.is(await page.locator("#status.alive").count(), 0);
+      t.is(await page.locator("#locks tr", { hasText: "LOCK_pay" }).count(), 1);
+    } finally {
+      process.kill(server.pid, "SIGCONT");
+    }
+    await page.locator("#status.alive").waitFor();
+    t.is(await page.locator("#stale").textContent(), "");
+    t.deepEqual(errors, []);
+  },
+);
+
 inBrowser("the page shows lock names and values as text, not as HTML", async (t) => {
   const nasty = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
   await admin.set(`LOCK_${nasty}`, nasty, "PX", 60_000);
@@ -156,7 +177,7 @@ inBrowser("the page shows lock names and values as text, not as HTML", async (t)
     .click();
   await page.getByRole("heading", { name: `LOCK_${nasty}` }).waitFor();
   await page.locator("#line", { hasText: nasty }).waitFor();
-  await page.getByRole("button", { name: "Free at once …" }).click();
+  await page.getByRole("button", { name: "Free now …" }).click();
   await page.locator("dialog", { hasText: nasty }).waitFor();
   t.is(await page.title(), "Lockweave");
   t.is(await page.locator("img, main script, dialog script").count(), 0);

@@ -7,6 +7,9 @@ const { acquire, configure, lockKey, obtain, open, release, retryCheck } = requi
 
 const SITES = ["OrderService.pay", "StockService.reserve", "InvoiceJob.run"];
 
+// An interrupted run of the tests leaves no process behind.
+process.on("disconnect", () => process.exit());
+
 async function work(number) {
   configure({ redis: process.env.REDIS_URL, woven: false, announce: true });
   for (let nth = 0; nth < 10; nth += 1) await obtain(lockKey("order", number, nth));

@@ -1,5 +1,5 @@
 import { rm } from "node:fs/promises";
-import { isTestFile } from "../../transformer/verify/test-files";
+import { isTestFile } from "../../transformer/analyze/test-files";
 import { makeProject, tsconfig, type Files, type Project, type Settings } from "../hosts/project";
 import { lockweave } from "./command";
 import { linkTypeScript7 } from "./tools";
@@ -83,7 +83,7 @@ for (const [what, config] of [
 }
 
 inMatrixSerially(
-  "check accepts a spec beside the sources if both projects write to the same files",
+  "check accepts a spec next to the sources if both projects write to the same files",
   async (t) => {
     const files = {
       ...FILES,
@@ -97,7 +97,7 @@ inMatrixSerially(
   },
 );
 
-outsideMatrixSerially("check still reports a wrong tag in a test that the build leaves out", async (t) => {
+outsideMatrixSerially("check still reports an invalid tag in a test that the build leaves out", async (t) => {
   const wrong = tagged("probe").replace("keyName=id", "keyName=id.length.size");
   const project = await built({ ...FILES, "test/app.e2e-spec.ts": wrong }, "tsconfig.build.json");
   const { code, said } = await check(project);
@@ -166,7 +166,7 @@ inMatrixSerially("check at the root of a monorepo finds the projects of its pack
   await rm(project.path("packages/b/dist"), { recursive: true });
   const { code, said } = await check(project);
   t.is(code, 1, said);
-  t.true(said.startsWith("packages/b/src/b.ts:1:5: `b` is not proved to be locked: none of the built"), said);
+  t.true(said.startsWith("packages/b/src/b.ts:1:5: Cannot verify the lock of `b`: none of the built"), said);
 });
 
 inMatrixSerially("check accepts a solution if only its project without the tests was built", async (t) => {
@@ -200,7 +200,7 @@ outsideMatrixSerially("check reports a build of another tsconfig that was not wo
   const { code, said } = await check(project);
   t.is(code, 1);
   t.true(
-    said.startsWith("src/pay.ts:1:5: `pay` is not proved to be locked: `dist/pay.js` does not lock it."),
+    said.startsWith("src/pay.ts:1:5: Cannot verify the lock of `pay`: `dist/pay.js` does not lock it."),
     said,
   );
   t.true(
@@ -210,6 +210,19 @@ outsideMatrixSerially("check reports a build of another tsconfig that was not wo
     said,
   );
 });
+
+inMatrixSerially(
+  "check names the tsconfig that replaces the plugins of the one that it extends",
+  async (t) => {
+    const project = await built(
+      { ...FILES, "tsconfig.build.json": buildConfig({ plugins: [] }) },
+      "tsconfig.build.json",
+    );
+    const { code, said } = await check(project);
+    t.is(code, 1, said);
+    t.regex(said, /\n-> Add \{ .*"transformProgram": true \} to `plugins` in `tsconfig\.build\.json`\.\n/);
+  },
+);
 
 inMatrixSerially("check reports a file that is missing in the build of another tsconfig", async (t) => {
   // The second file has the path of a test, but the build compiles it. The project of the worker does not change that.
@@ -233,7 +246,7 @@ inMatrixSerially("check reports a file that is missing in the build of another t
     const { code, said } = await check(project);
     t.is(code, 1, said);
     t.true(
-      said.startsWith(`${file}:1:5: \`refund\` is not proved to be locked: \`${output}\` does not exist.`),
+      said.startsWith(`${file}:1:5: Cannot verify the lock of \`refund\`: \`${output}\` does not exist.`),
       said,
     );
   }
@@ -252,8 +265,8 @@ inMatrixSerially(
     const { code, said } = await check(project);
     t.is(code, 1);
     t.deepEqual(said.trimEnd().split("\n"), [
-      "scripts/nightly.ts:1:5: `nightly` is not proved to be locked: none of the built projects compiles this file.",
-      "-> Build the project that compiles these files, or name it: `lockweave check -p <tsconfig>`.",
+      "scripts/nightly.ts:1:5: Cannot verify the lock of `nightly`: none of the built projects compiles this file.",
+      "-> Build the project that compiles these files, or name it: `npx lockweave check -p <tsconfig>`.",
       "-> Compared with the output of `tsconfig.build.json`. If another tsconfig builds this, name it with `-p`.",
     ]);
   },

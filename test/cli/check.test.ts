@@ -120,7 +120,7 @@ inMatrixSerially("check without a tsconfig.json compares a bundle with the sourc
   t.true(listed.stdout.endsWith("main.mjs:1  pay       LOCK_pay_{orderNo}\n"), listed.stdout);
   const { code, said } = await check(project, "--output", "dist");
   t.is(code, 1);
-  t.true(said.includes("`pay` is not proved to be locked"), said);
+  t.true(said.includes("Cannot verify the lock of `pay`"), said);
   t.true(said.includes("-> Build again with Lockweave's plugin for your bundler"), said);
 });
 
@@ -148,7 +148,7 @@ outsideMatrixSerially("check of a bundle checks types even if tspc could check t
 // ---- what is proved -------------------------------------------------------------------------------------
 
 outsideMatrixSerially(
-  "check proves what tspc writes for every kind of file, as ES modules and as CommonJS",
+  "check verifies the output of tspc for every kind of file, as ES modules and as CommonJS",
   async (t) => {
     const files = {
       ...FILES,
@@ -185,13 +185,13 @@ for (const [title, settings] of Object.entries({
     plugins: [{ ...PLUGIN, defaults: { lockTime: 7, retryTimes: 1_000_000, watchdog: false } }],
   },
 })) {
-  inMatrixSerially(`check proves what tspc writes ${title}`, async (t) => {
+  inMatrixSerially(`check verifies the output of tspc ${title}`, async (t) => {
     t.deepEqual(await check(await built(FILES, settings)), { code: 0, said: ALL });
   });
 }
 
 inMatrixSerially(
-  "check proves projects that reference each other, and reports a missing output of one",
+  "check verifies projects that reference each other, and reports missing output of one",
   async (t) => {
     const into = (outDir: string): Settings => ({ composite: true, rootDir: undefined, outDir });
     const project = await makeProject({
@@ -239,7 +239,7 @@ outsideMatrixSerially("check names each project whose types it leaves to tspc", 
 });
 
 outsideMatrixSerially(
-  "check proves functions whose names have quotes, line breaks, or letters of other scripts",
+  "check verifies functions whose names have quotes, line breaks, or non-Latin letters",
   async (t) => {
     const project = await built({
       "src/a.ts": `\uFEFFexport const 注文 = {
@@ -255,7 +255,7 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially("check proves output that a formatter has changed", async (t) => {
+outsideMatrixSerially("check verifies output that a formatter has changed", async (t) => {
   const project = await builtSample();
   await project.run(require.resolve("prettier/bin/prettier.cjs"), "--write", "out", "--single-quote");
   t.regex(await project.read("out/order.js"), /site: 'OrderService\.pay'/);
@@ -317,7 +317,7 @@ for (const [what, from, to, message] of [
     const { code, said } = await check(project);
     t.is(code, 1);
     t.regex(said, message);
-    t.is(said.match(/is not proved/g)?.length, 1);
+    t.is(said.match(/Cannot verify/g)?.length, 1);
     t.regex(said, /Build again/);
   });
 }
@@ -339,10 +339,7 @@ outsideMatrixSerially("check reports an output that was built before a tag was a
   await edit(project, "src/work.ts", "export", "/** @redisLock businessFlag=work */\nexport");
   const { code, said } = await check(project);
   t.is(code, 1);
-  t.regex(
-    said,
-    /^src\/work\.ts:1:5: `work` is not proved to be locked: `out\/work\.js` does not lock it\.\n/,
-  );
+  t.regex(said, /^src\/work\.ts:1:5: Cannot verify the lock of `work`: `out\/work\.js` does not lock it\.\n/);
 });
 
 inMatrixSerially(
@@ -377,7 +374,7 @@ await run(
 export {};
 `;
 
-inMatrixSerially("check requires a lock on each of two functions with one name", async (t) => {
+inMatrixSerially("check requires a lock on each of two functions with the same name", async (t) => {
   const project = await built({ "src/twins.ts": TWINS });
   t.like(await check(project), { code: 0 });
   t.like(await check(project, "--output", "out"), { code: 0 });
@@ -388,7 +385,8 @@ inMatrixSerially("check requires a lock on each of two functions with one name",
     await project.write({ "out/twins.js": locked.replace(fn, "async () => 1") });
     const { code, said } = await check(project);
     t.is(code, 1);
-    for (const line of [3, 5]) t.regex(said, new RegExp(`^src/twins\\.ts:${line}:.*holds 1 of 2 locks`, "m"));
+    for (const line of [3, 5])
+      t.regex(said, new RegExp(`^src/twins\\.ts:${line}:.*contains only 1 of 2 locks`, "m"));
     t.like(await check(project, "--output", "out"), { code: 1 });
   }
 
@@ -399,49 +397,52 @@ inMatrixSerially("check requires a lock on each of two functions with one name",
   t.is(code, 1);
   t.regex(
     said,
-    /^src\/twins\.ts:3:7: .*`out` holds 4 of 2 locks of that name and key, but they may be copies of one\.$/m,
+    /^src\/twins\.ts:3:7: .*`out` contains 4 locks of that name and key for 2 functions, but they may be copies of one\.$/m,
   );
 });
 
-inMatrixSerially("check does not accept two copies of one function as the lock of its twin", async (t) => {
-  const pay = (work: string): string => `const work = async (id: string) => ${work};
+inMatrixSerially(
+  "check does not accept two locked copies of a function in place of another function with the same name",
+  async (t) => {
+    const pay = (work: string): string => `const work = async (id: string) => ${work};
 /** @redisLock businessFlag=pay keyName=id */
 export async function pay(id: string) { return work(id); }
 `;
-  for (const [first, second] of [
-    [pay("id"), pay("id + 1")], // Their bodies are alike.
-    [pay("id"), pay("id").replace("return work", "await work(id); return work")],
-  ]) {
-    const project = await built({ "src/a.ts": first ?? "", "src/b.ts": second ?? "" });
-    const [a, b] = [await project.read("out/a.js"), await project.read("out/b.js")];
-    const unlocked = "export async function pay(id) { return id + 1; }\n";
-    const minified = a.replace("return await work(id)", "return (void 0, await work(id))");
+    for (const [first, second] of [
+      [pay("id"), pay("id + 1")], // Their bodies are alike.
+      [pay("id"), pay("id").replace("return work", "await work(id); return work")],
+    ]) {
+      const project = await built({ "src/a.ts": first ?? "", "src/b.ts": second ?? "" });
+      const [a, b] = [await project.read("out/a.js"), await project.read("out/b.js")];
+      const unlocked = "export async function pay(id) { return id + 1; }\n";
+      const minified = a.replace("return await work(id)", "return (void 0, await work(id))");
 
-    await project.write({
-      "one/all.js": `${a}${b.replaceAll(/(?<![."])\b(pay|work|lockweave)\b(?!")/g, "$1_2")}`,
-    });
-    const inOne = await check(project, "--output", "one");
-    t.is(inOne.code, 0, inOne.said);
-
-    for (const copy of [a, minified]) {
       await project.write({
-        "two/a.js": a,
-        "two/b.js": `${unlocked}${copy.replaceAll(/(?<!\.)\bpay\b(?=\()/g, "paid")}`,
+        "one/all.js": `${a}${b.replaceAll(/(?<![."])\b(pay|work|lockweave)\b(?!")/g, "$1_2")}`,
       });
-      const { code, said } = await check(project, "--output", "two");
-      t.is(code, 1);
-      t.regex(
-        said,
-        /^src\/a\.ts:2:5: .*holds 2 of 2 locks of that name and key, but they may be copies of one\.$/m,
-      );
-      t.regex(said, /^src\/b\.ts:2:5: /m);
-      t.regex(said, /^-> Rename functions that share a name and a key/m);
+      const inOne = await check(project, "--output", "one");
+      t.is(inOne.code, 0, inOne.said);
+
+      for (const copy of [a, minified]) {
+        await project.write({
+          "two/a.js": a,
+          "two/b.js": `${unlocked}${copy.replaceAll(/(?<!\.)\bpay\b(?=\()/g, "paid")}`,
+        });
+        const { code, said } = await check(project, "--output", "two");
+        t.is(code, 1);
+        t.regex(
+          said,
+          /^src\/a\.ts:2:5: .*contains 2 locks of that name and key for 2 functions, but they may be copies of one\.$/m,
+        );
+        t.regex(said, /^src\/b\.ts:2:5: /m);
+        t.regex(said, /^-> Rename functions that share a name and a key/m);
+      }
     }
-  }
-});
+  },
+);
 
 inMatrixSerially(
-  "check proves functions with one name and one key in two files by their compiled bodies",
+  "check uses compiled bodies to tell apart functions with the same name and key in two files",
   async (t) => {
     const pay = (work: string): string =>
       `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id: string) { return id.${work}(); }\n`;
@@ -450,7 +451,7 @@ inMatrixSerially(
   },
 );
 
-outsideMatrixSerially("check does not accept a lock on another function of that name", async (t) => {
+outsideMatrixSerially("check does not accept a lock on another function with the same name", async (t) => {
   const project = await built({
     "src/a.ts": `export const first = {
   /** @redisLock businessFlag=pay */
@@ -496,7 +497,7 @@ outsideMatrixSerially("check reports an output whose body is outside of its lock
   t.regex(said, /^src\/order\.ts:3:7: .*its lock does not surround its body\.\n->/);
 });
 
-outsideMatrixSerially("check reports a wrong tag even if the output has a lock", async (t) => {
+outsideMatrixSerially("check reports an invalid tag even if the output has a lock", async (t) => {
   const project = await builtSample();
   await edit(project, "src/order.ts", "keyName=orderNo", "keyName=orderN");
   const { code, said } = await check(project);
@@ -510,12 +511,12 @@ inMatrixSerially("check reports a missing or incomplete plugin entry", async (t)
     t.like(await project.tsc(), { code: 0 });
     const { code, said } = await check(project);
     t.is(code, 1);
-    t.regex(said, /\n-> Add \{ .*"transformProgram": true \} to `plugins` in tsconfig\.json\.\n/);
+    t.regex(said, /\n-> Add \{ .*"transformProgram": true \} to `plugins` in `tsconfig\.json`\.\n/);
   }
 });
 
 inMatrixSerially(
-  "check requires --output if the project writes no code, but reports wrong tags first",
+  "check requires --output if the project writes no code, but reports invalid tags first",
   async (t) => {
     for (const settings of [{ noEmit: true }, { emitDeclarationOnly: true, declaration: true }]) {
       const project = await makeProject(FILES, settings);
@@ -526,7 +527,7 @@ inMatrixSerially(
         new RegExp(`\`${Object.keys(settings)[0]}\`, so TypeScript writes no code\\. Fix: .*\`--output\``),
       );
       t.true(
-        said.includes("If no tool writes output, `lockweave check --watch` checks only the tags."),
+        said.includes("If no tool writes output, `npx lockweave check --watch` checks only the tags."),
         said,
       );
       await project.write({ "src/order.ts": ORDER.replace("order.id,tenant", "order.no,tenant") });
@@ -600,12 +601,12 @@ export async function send(): Promise<string> { return ""; }
     t.regex(second, /^src\/a\.ts:3:42: TS2345: .* parameter of type 'KeyValue'\.$/);
     t.regex(advice, /^ {2}A key is a string, .*`keyName=order\.id`/);
     t.is(third, "src/a.ts:5:34: TS2322: Type 'undefined' is not assignable to type 'string'.");
-    t.regex(fixedType, /^ {2}If the lock is busy, .* return type `Promise<string \| undefined>`/);
+    t.regex(fixedType, /^ {2}If the body is skipped, .* return type `Promise<string \| undefined>`/);
   });
 }
 
 inMatrixSerially(
-  "check of a TypeScript 7 project proves only what TypeScript 7 makes of woven files",
+  "check of a TypeScript 7 project accepts only what TypeScript 7 emits for woven files",
   async (t) => {
     const project = await makeProject(FILES);
     await useTypeScript7(project);
@@ -615,7 +616,7 @@ inMatrixSerially(
     t.is(code, 1);
     t.true(said.includes("-> Compile with `lockweave build`. "), said);
     t.like(await lockweave(project, "build"), { code: 0, stdout: "" });
-    const calls = "Calls between locks were not followed, because this needs TypeScript 5.9 or 6.";
+    const calls = "Calls inside locks were not analyzed, because this needs TypeScript 5.9 or 6.";
     t.deepEqual(await check(project), { code: 0, said: `${ALL_AND_TYPES.trim()} ${calls}\n` });
   },
 );
@@ -629,7 +630,7 @@ export async function post() {}
 `;
 
 outsideMatrixSerially(
-  "check --json lists problems, warnings, and unproved tags, and text in a pipe has no colors",
+  "check --json lists problems, warnings, and unverified tags, and piped text has no colors",
   async (t) => {
     const project = await makeProject({ ...FILES, "src/pay.ts": WRONG });
     const json = await lockweave(project, "check", "--json");
@@ -685,7 +686,7 @@ onLinux("check in a terminal colors problems", async (t) => {
 // ---- --watch --------------------------------------------------------------------------------------------
 
 outsideMatrixSerially(
-  "check --watch reports errors in tags, also those of types, after each change",
+  "check --watch reports errors in tags, including type errors, after each change",
   async (t) => {
     const wrong = ORDER.replace("keyName=order.id,", "keyName=order.idd,").replace(
       "lockTime=20",

@@ -129,7 +129,7 @@ outsideMatrix(
     t.deepEqual([code, stderr], [0, ""]);
     t.true(
       stdout.startsWith(
-        "src/main.ts\nsrc/service.ts\nWrote the locks of all 3 tags. At run time they need `lockweave`, but no transformer. Next:\n",
+        "src/main.ts\nsrc/service.ts\nWrote the locks of all 3 tags. They need `lockweave` at run time, but no transformer.\n",
       ),
       stdout,
     );
@@ -169,7 +169,12 @@ inMatrix("eject changes nothing if a tag is wrong or the result would not compil
     ...FILES,
     "src/service.ts": SERVICE.replace("keyName=order.id", "keyName=nr"),
   });
-  t.like(await lockweave(wrong, "eject", "--yes"), { code: 2 });
+  const refused = await lockweave(wrong, "eject", "--yes");
+  t.is(refused.code, 1);
+  t.regex(
+    refused.stderr,
+    /^src\/service\.ts:\d+:\d+: LW1202: .*\nLockweave cannot generate the code of a wrong tag, so nothing was changed\.\n$/,
+  );
   // Only a type checker notices a missing field.
   const text = SERVICE.replace("keyName=order.id", "keyName=order.nr");
   const untyped = await makeProject({ ...FILES, "src/service.ts": text });
@@ -200,7 +205,7 @@ inMatrix("eject reports which TypeScript it needs if the project has TypeScript 
   await linkTypeScript7(project);
   const { code, stderr } = await lockweave(project, "eject", "--yes");
   t.is(code, 2);
-  t.regex(stderr, /`eject` needs TypeScript 5\.9 or 6/);
+  t.regex(stderr, /`diff` and `eject` need TypeScript 5\.9 or 6/);
 });
 
 outsideMatrix("diff shows a function as written and as woven, side by side", async (t) => {
@@ -229,6 +234,26 @@ close = async (order: Order): Promise<boolean> => order.paid <
   );
 });
 
+outsideMatrix("diff reports invalid tags, and exits with 1", async (t) => {
+  const project = await makeProject({
+    ...FILES,
+    "src/service.ts": SERVICE.replace("keyName=order.id", "keyName=nr"),
+  });
+  const wrong = /^src\/service\.ts:\d+:\d+: LW1202: The function has no parameter `nr`\./;
+  const all = await lockweave(project, "diff");
+  t.is(all.code, 1);
+  t.regex(all.stdout, /OrderService\.close/);
+  t.regex(all.stderr, wrong);
+  const missing = await lockweave(project, "diff", "OrderService.none");
+  t.is(missing.code, 2);
+  t.regex(missing.stderr, wrong);
+  const alone = await makeProject({
+    "src/a.ts":
+      "/** @redisLock businessFlag=a keyName=nr */\nexport async function a(id: string) { return id; }\n",
+  });
+  t.like(await lockweave(alone, "diff"), { code: 1, stdout: "" });
+});
+
 inMatrix("diff without a name shows all tagged functions, and a wrong name gets a suggestion", async (t) => {
   const project = await makeProject(FILES);
   const { stdout } = await lockweave(project, "diff");
@@ -244,6 +269,6 @@ inMatrix("diff without a name shows all tagged functions, and a wrong name gets 
   t.is(code, 2);
   t.regex(
     stderr,
-    /No tagged function has the name `OrderService\.clos`\. Did you mean `OrderService\.close`\?/,
+    /No function with a valid tag has the name `OrderService\.clos`\. Did you mean `OrderService\.close`\?/,
   );
 });

@@ -59,7 +59,7 @@ async function printsNothingHostile(
   return wrong;
 }
 
-inMatrix("commands print no terminal controls from sources with locks", async (t) => {
+inMatrix("commands print no terminal control characters from sources with locks", async (t) => {
   const project = await projectOf(RIGHT);
   const commands = [
     ["list"],
@@ -77,7 +77,7 @@ inMatrix("commands print no terminal controls from sources with locks", async (t
   t.deepEqual(missing, []);
 });
 
-inMatrix("commands print no terminal controls from sources with errors", async (t) => {
+inMatrix("commands print no terminal control characters from sources with errors", async (t) => {
   const project = await projectOf(WRONG);
   const commands = [
     ["list"],
@@ -91,21 +91,24 @@ inMatrix("commands print no terminal controls from sources with errors", async (
   t.deepEqual(await printsNothingHostile(project, commands), []);
 });
 
-inMatrix("commands print no terminal controls from the names of files, options, and packages", async (t) => {
-  const project = await projectOf(RIGHT);
-  const [word = ""] = FLAGS;
-  const commands = [
-    ["init"],
-    ["list", "-p", word],
-    ["check", "--output", word],
-    ["diff", word],
-    [word],
-    ["list", `--${word}`],
-    ["list", word],
-  ];
-  t.deepEqual(await printsNothingHostile(project, commands), []);
-  await project.write({ "tsconfig.json": tsconfig({ plugins: [{ ...PLUGIN, [word]: 1 } as never] }) });
-  t.deepEqual(await printsNothingHostile(project, [["list"], ["check"]]), []);
-  await project.write({ "tsconfig.json": `{ "compilerOptions": { "${word}": true } }` });
-  t.deepEqual(await printsNothingHostile(project, [["list"], ["check"], ["init"], ["build"]]), []);
-});
+inMatrix(
+  "commands print no terminal control characters from the names of files, options, and packages",
+  async (t) => {
+    const project = await projectOf(RIGHT);
+    const [word = ""] = FLAGS;
+    const commands = [
+      ["init"],
+      ["list", "-p", word],
+      ["check", "--output", word],
+      ["diff", word],
+      [word],
+      ["list", `--${word}`],
+      ["list", word],
+    ];
+    t.deepEqual(await printsNothingHostile(project, commands), []);
+    await project.write({ "tsconfig.json": tsconfig({ plugins: [{ ...PLUGIN, [word]: 1 } as never] }) });
+    t.deepEqual(await printsNothingHostile(project, [["list"], ["check"]]), []);
+    await project.write({ "tsconfig.json": `{ "compilerOptions": { "${word}": true } }` });
+    t.deepEqual(await printsNothingHostile(project, [["list"], ["check"], ["init"], ["build"]]), []);
+  },
+);

@@ -21,7 +21,7 @@ const SCRIPTS = { webpack: "webpack", Rspack: "rspack build", tsup: "tsup", tsdo
 
 for (const [name, build] of Object.entries(SCRIPTS)) {
   inMatrix(
-    `what ${name} builds reports LOCK_NOT_WOVEN before init, and runs under its lock after it`,
+    `the output of ${name} reports LOCK_NOT_WOVEN before init, and runs under its lock after init`,
     async (t) => {
       t.timeout(300_000);
       const bundler = BUNDLERS.find((one) => one.name === name);

@@ -2,7 +2,7 @@ import test from "ava";
 import { ConfigText } from "../../transformer/cli/init/config-text";
 import { parser } from "../../transformer/parser/parser";
 
-// How `lockweave init` reads configuration files, and how it keeps their layout.
+// `lockweave init` reads configuration files and keeps their layout.
 
 function configOf(text: string, file = "a.config.ts"): ConfigText {
   return new ConfigText(parser(), file, text);
@@ -75,7 +75,7 @@ for (const [what, call, found] of [
   });
 }
 
-test("an object is whole if each of its properties has a plain name", (t) => {
+test("an object counts as fully known only without spreads and computed names", (t) => {
   for (const [object, isWhole] of [
     ["{ a: 1, 'b': 2, c() {}, d }", true],
     ["{ a: 1, ...b }", false],
@@ -192,6 +192,45 @@ for (const [what, before, first, last] of [
 }
 
 for (const [what, before, after] of [
+  ["an empty array", "export default [];", "export default [n];"],
+  ["an array in CommonJS", "module.exports = [\n  a,\n];", "module.exports = [\n  a,\n  n,\n];"],
+  ["an array with a type", "export default [a] satisfies List;", "export default [a, n] satisfies List;"],
+  [
+    "an array in a variable",
+    "const list = [a];\nexport default list;",
+    "const list = [a, n];\nexport default list;",
+  ],
+  ["an array in a call", "export default defineConfig([a]);", "export default defineConfig([a, n]);"],
+  ["the arguments of a call", "export default defineConfig(a, b);", "export default defineConfig(a, b, n);"],
+  [
+    "arguments on lines, with a trailing comma",
+    "export default tseslint.config(\n  ...a,\n  { b: 1 }, // B.\n);",
+    "export default tseslint.config(\n  ...a,\n  { b: 1 }, // B.\n  n,\n);",
+  ],
+] as const) {
+  test(`a list that is ${what} gets a new item`, (t) => {
+    const config = configOf(before);
+    t.true(config.appendToRootList("n"));
+    t.is(config.toString(), after);
+  });
+}
+
+for (const [what, text] of [
+  ["is made by an unknown function", "export default withNuxt({ a: 1 });"],
+  ["is awaited", "export default await defineConfig([a]);"],
+  ["is missing in the call", "export default defineConfig();"],
+  ["is assigned later", "let list;\nexport default list;"],
+  ["is an object", "export default { a: 1 };"],
+  ["is not exported", "const list = [a];"],
+] as const) {
+  test(`a list that ${what} is left unchanged`, (t) => {
+    const config = configOf(text);
+    t.false(config.appendToRootList("n"));
+    t.is(config.toString(), text);
+  });
+}
+
+for (const [what, before, after] of [
   ["no quotes", "f();", "import n from 'm';\n\nf();"],
   ["double quotes", 'f("a");', 'import n from "m";\n\nf("a");'],
   [
@@ -210,7 +249,7 @@ for (const [what, before, after] of [
 ] as const) {
   test(`a new import follows the style of the file, below the comments about it: ${what}`, (t) => {
     const config = configOf(before);
-    config.takeIn("n", "m", "import");
+    config.addImport("n", "m", "import");
     t.is(config.toString(), after);
   });
 }
@@ -230,7 +269,7 @@ test("new text has the line breaks of the file", (t) => {
       config.addProperties(root, { d: "{\n  e: 1\n}" });
       const list = config.arrayAt(root, "list");
       if (list !== undefined) config.addElement(list, "f({\n  g: 1\n})", "first");
-      config.takeIn("n", "m", "import");
+      config.addImport("n", "m", "import");
       return config.toString();
     };
     t.is(

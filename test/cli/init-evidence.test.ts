@@ -5,7 +5,7 @@ import { HOSTS, planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
 import { makeProject, type Files } from "../hosts/project";
 
-// How `lockweave init` finds out what a project is made of.
+// `lockweave init` detects the tools of a project.
 
 /** @param missing paths that the project does not have */
 async function projectOf(
@@ -48,7 +48,7 @@ test("init reads the version of the installed TypeScript, if any, when package.j
 
 for (const [what, files, scripts, isTypeScript, isCompiled] of [
   ["a tsconfig.json alone", { "tsconfig.json": "{}" }, {}, true, true],
-  ["a TypeScript module beside package.json", { "a.mts": "" }, {}, true, false],
+  ["a TypeScript module next to package.json", { "a.mts": "" }, {}, true, false],
   ["a script that runs a TypeScript module", {}, { start: "node src/main.ts" }, true, false],
   ["only declarations", { "a.d.ts": "" }, {}, false, false],
   ["only JavaScript", { "a.js": "" }, { start: "node a.js" }, false, false],

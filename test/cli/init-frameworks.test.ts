@@ -6,7 +6,7 @@ import { UsageError } from "../../transformer/terminal/usage-error";
 import { codeUnder } from "../hosts/bundlers/recipes";
 import { makeProject, type Files } from "../hosts/project";
 
-// What `lockweave init` plans for projects that look like the starters of frameworks and test runners.
+// The plans of `lockweave init` for projects that look like the starters of frameworks and test runners.
 
 interface Planned {
   readonly hosts: readonly string[];
@@ -129,17 +129,17 @@ test("init creates the file in which a framework configures the locks", async (t
   }
 });
 
-test("the files that init creates for Astro and Nuxt are those in docs/getting-started.md", async (t) => {
+test("the files that init creates for Astro and Nuxt are those in docs/frameworks.md", async (t) => {
   for (const [heading, [dependencies, config, settings, startup]] of [
     ["Nuxt", STARTUPS[1]],
     ["Astro", STARTUPS[2]],
   ] as const) {
     const plan = await planned({ dependencies }, { [config]: `export default ${settings};\n` });
-    t.is(plan.text(startup), codeUnder(heading, startup, "getting-started.md"));
+    t.is(plan.text(startup), codeUnder(heading, startup, "frameworks.md"));
   }
 });
 
-test("init creates no such file if it exists, or if another file configures the locks", async (t) => {
+test("init creates no file for the locks if it exists, or if another file configures them", async (t) => {
   for (const [dependencies, config, settings, startup] of STARTUPS) {
     for (const [file, text] of [
       [startup, "export {};\n"],
@@ -186,6 +186,88 @@ test("init patches the TypeScript that Nx runs, and sets up each referenced proj
   t.deepEqual(commands, ["npx nx run-many --target=build"]);
 });
 
+const NX_FILES = {
+  "nx.json": "{}",
+  "tsconfig.json":
+    '{ "files": [], "references": [{ "path": "./apps/shop-e2e" }, { "path": "./apps/shop" }, { "path": "./apps/jobs" }] }',
+  "jest.config.ts":
+    'import { getJestProjectsAsync } from "@nx/jest";\n\nexport default async () => ({ projects: await getJestProjectsAsync() });\n',
+  "apps/shop-e2e/tsconfig.json": '{ "include": ["src"] }',
+  "apps/shop-e2e/src/shop.spec.ts": "",
+  "apps/shop/tsconfig.json": '{ "include": ["src"] }',
+  "apps/shop/src/main.ts": "",
+  "apps/shop/jest.config.cts":
+    "module.exports = { preset: '../../jest.preset.js', transform: { '^.+\\\\.[tj]s$': ['@swc/jest', settings] } };\n",
+  "apps/jobs/tsconfig.json": '{ "include": ["src"] }',
+  "apps/jobs/src/main.ts": "",
+};
+const ESBUILD_OPTIONS = { sourcemap: true, outExtension: { ".js": ".js" } };
+
+function esbuildTargets(options: object): object {
+  return { targets: { build: { executor: "@nx/esbuild:esbuild", options }, test: {} } };
+}
+
+test("init gives each project that Nx builds with esbuild a configuration with the plugin", async (t) => {
+  const files = {
+    ...NX_FILES,
+    "apps/shop/package.json": JSON.stringify({ nx: esbuildTargets({ esbuildOptions: ESBUILD_OPTIONS }) }),
+    "apps/jobs/project.json": JSON.stringify(esbuildTargets({})),
+  };
+  const { text, byHand } = await planned({}, files);
+  t.is(
+    text("apps/shop/esbuild.config.cjs"),
+    `const lockweave = require("lockweave/esbuild");
+
+module.exports = {
+  "sourcemap": true,
+  "outExtension": {
+    ".js": ".js"
+  },
+  plugins: [lockweave()],
+};
+`,
+  );
+  t.regex(
+    text("apps/jobs/esbuild.config.cjs") ?? "",
+    /^module\.exports = \{\n {2}plugins: \[lockweave\(\)\],\n\};$/m,
+  );
+  t.deepEqual(
+    byHand.map(({ file, lines }) => [file].concat(lines)),
+    [
+      ["apps/shop/package.json", '"esbuildConfig": "apps/shop/esbuild.config.cjs"'],
+      ["apps/jobs/project.json", '"esbuildConfig": "apps/jobs/esbuild.config.cjs"'],
+    ],
+  );
+});
+
+test("init leaves nothing to do if the esbuild configuration of an Nx project has the plugin", async (t) => {
+  const esbuildConfig = "apps/shop/esbuild.config.cjs";
+  const files = {
+    ...NX_FILES,
+    "apps/shop/package.json": JSON.stringify({ nx: esbuildTargets({ esbuildConfig }) }),
+  };
+  const missing = await planned({}, { ...files, [esbuildConfig]: "module.exports = {};\n" });
+  t.deepEqual(
+    missing.byHand.map(({ file }) => file),
+    [esbuildConfig],
+  );
+  const there = await planned({}, { ...files, [esbuildConfig]: 'require("lockweave/esbuild");\n' });
+  t.deepEqual(there.byHand, []);
+  t.false(there.changed.includes(esbuildConfig));
+});
+
+test("init sets up Jest in each Nx project, and adds the first lock to no end-to-end test project", async (t) => {
+  const { text, changed, byHand } = await planned({ devDependencies: { jest: "*" } }, NX_FILES);
+  t.deepEqual(byHand, []);
+  t.false(changed.includes("jest.config.ts"));
+  t.true(
+    text("apps/shop/jest.config.cts")?.includes(
+      `["lockweave/jest", { "transformer": ['@swc/jest', settings] }]`,
+    ),
+  );
+  t.not(text("apps/shop/src/first-lock.ts"), undefined);
+});
+
 test("init in a workspace root where nothing compiles tells the user to run it in a package", async (t) => {
   const scripts = { build: "turbo run build" };
   const project = await makeProject({ "package.json": JSON.stringify({ scripts, workspaces: ["apps/*"] }) });
@@ -206,7 +288,7 @@ test("init names the script that only builds before one that also tests", async 
   t.deepEqual(commands, ["npm run build:ts"]);
 });
 
-test("init sets up ts-node that a script preloads", async (t) => {
+test("init sets up ts-node if a script preloads it", async (t) => {
   const checked = await planned({ scripts: { test: "c8 node --test -r ts-node/register test/a.ts" } });
   t.true(checked.hosts.includes("ts-node"));
   t.regex(checked.text("tsconfig.json") ?? "", /"ts-node": \{ "compiler": "ts-patch\/compiler" \}/);

@@ -1,9 +1,12 @@
 import test from "ava";
 import { planFor } from "../../transformer/cli/init/init";
+import { NEST_STARTUP } from "../../transformer/cli/init/nest-builders";
 import { Project } from "../../transformer/cli/init/project";
+import { lockStoreOf } from "../../transformer/cli/init/choose-store";
+import { configuringFile, howItConfigures, placeOf, placeOfImport } from "../../transformer/cli/init/startup";
 import { makeProject, type Files } from "../hosts/project";
 
-// What `lockweave init` plans for each builder of NestJS.
+// The plans of `lockweave init` for each builder of NestJS.
 
 const SCRIPTS = { build: "nest build", start: "nest start", "start:prod": "node dist/main" };
 const HOOK = "node --import lockweave/register";
@@ -75,6 +78,85 @@ for (const [nest, scripts, hosts] of [
   });
 }
 
+// ---- monorepos ------------------------------------------------------------------------------------------
+
+const MONOREPO = {
+  compilerOptions: { webpack: true },
+  projects: {
+    shop: { type: "application", root: "apps/shop", entryFile: "main", sourceRoot: "apps/shop/src" },
+    billing: {
+      type: "application",
+      root: "apps/billing",
+      entryFile: "server",
+      sourceRoot: "apps/billing/src",
+    },
+    pay: { type: "library", root: "libs/pay", entryFile: "index", sourceRoot: "libs/pay/src" },
+  },
+};
+const MONOREPO_FILES = {
+  "apps/shop/src/main.ts": "",
+  "apps/shop/test/jest-e2e.json": '{ "transform": { "^.+\\\\.(t|j)s$": "ts-jest" } }',
+  "apps/billing/src/server.ts": "",
+  "apps/billing/test/jest-e2e.json": '{ "transform": { "^.+\\\\.(t|j)s$": "ts-jest" } }',
+  "libs/pay/src/index.ts": "",
+};
+
+test("init sets up the end-to-end tests of all applications in a monorepo", async (t) => {
+  const plan = await planned(MONOREPO, MONOREPO_FILES, { devDependencies: { jest: "*" } });
+  t.deepEqual(plan.byHand, []);
+  for (const name of ["shop", "billing"]) {
+    const text = plan.text(`apps/${name}/test/jest-e2e.json`);
+    t.true(text?.includes('["lockweave/jest", { "transformer": "ts-jest" }]'), name);
+  }
+});
+
+test("init names the entry file of each application in a monorepo", async (t) => {
+  const { dir } = await makeProject({
+    ...MONOREPO_FILES,
+    "nest-cli.json": JSON.stringify(MONOREPO),
+    "package.json": "{}",
+  });
+  t.is(placeOf(new Project(dir), NEST_STARTUP), "apps/shop/src/main.ts and apps/billing/src/server.ts");
+});
+
+test("init finds the module that configures the locks, and its store", async (t) => {
+  const module = `import { Module } from "@nestjs/common";
+import { LockModule } from "lockweave/nest";
+@Module({ imports: [ConfigModule.forRoot({ isGlobal: true }), LockModule.forRoot({ postgres: pool })] })
+export class AppModule {}
+`;
+  const { dir } = await makeProject({
+    "src/app.module.ts": module,
+    "src/main.ts": 'import { AppModule } from "./app.module";\n',
+    "package.json": '{ "dependencies": { "@nestjs/core": "12", "ioredis": "6", "pg": "8" } }',
+  });
+  const project = new Project(dir);
+  t.is(configuringFile(project), "src/app.module.ts");
+  t.is(howItConfigures(project, "src/app.module.ts"), "imports `LockModule`");
+  t.is(placeOfImport(project, NEST_STARTUP, "src/app.module.ts"), undefined);
+  t.is(lockStoreOf(project).server, "PostgreSQL");
+});
+
+for (const [nest, step] of [
+  [builtBy("webpack"), { about: "builds with locks", output: "dist" }],
+  [MONOREPO, { about: "builds with locks", output: "dist" }],
+  [{ ...MONOREPO, compilerOptions: {} }, { about: "compiles with locks" }],
+] as const) {
+  test(`init does not claim that NestJS writes first-lock.js for ${JSON.stringify(nest)}`, async (t) => {
+    const { dir } = await makeProject({
+      "nest-cli.json": JSON.stringify(nest),
+      "package.json": "{}",
+      "tsconfig.json": "{}",
+    });
+    const project = new Project(dir);
+    const { draft, found, lock } = planFor(project);
+    t.deepEqual(
+      found.map(([host]) => host.next(project, draft, lock.file)),
+      [{ command: "npx nest build", ...step }],
+    );
+  });
+}
+
 // ---- swc ------------------------------------------------------------------------------------------------
 
 test("init makes NestJS with swc keep tags, and start with the hook", async (t) => {
@@ -127,6 +209,14 @@ test("init patches TypeScript for NestJS with swc only if it checks types", asyn
     t.true(plan.text("tsconfig.json")?.includes("lockweave/transformer"));
     t.true(plan.text("package.json")?.includes('"prepare": "ts-patch install -s"'));
   }
+});
+
+test("init patches TypeScript in `postinstall` with Yarn 2 and later, which never run `prepare`", async (t) => {
+  const plan = await planned({}, { ".yarnrc.yml": "nodeLinker: node-modules\n" });
+  t.like(plan.json("package.json"), { scripts: { ...SCRIPTS, postinstall: "ts-patch install -s" } });
+  const own = { scripts: { ...SCRIPTS, postinstall: "setup" } };
+  const both = await planned({}, { ".yarnrc.yml": "" }, own);
+  t.like(both.json("package.json"), { scripts: { postinstall: "ts-patch install -s && setup" } });
 });
 
 for (const [what, nest, files, scripts, byHand] of [

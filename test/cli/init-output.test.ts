@@ -1,12 +1,13 @@
 import { chmod, readdir, rm } from "node:fs/promises";
 import test from "ava";
 import { init } from "../../transformer/cli/init/init";
+import type { StoreName } from "../../transformer/cli/init/lock-store";
 import { makeProject, type Files, type Project } from "../hosts/project";
 import { isMatrix } from "../support/suites";
 
 const inMatrix = isMatrix ? test.serial : test.skip;
 
-// What `lockweave init` prints, word by word, and its exit codes.
+// The exact output of `lockweave init`, and its exit codes.
 
 interface InitResult {
   readonly code: number;
@@ -14,12 +15,12 @@ interface InitResult {
 }
 
 /** Runs init and captures the one stdout, so the tests run serially. */
-async function runInit(project: Project, isAgreed: boolean): Promise<InitResult> {
+async function runInit(project: Project, isAgreed: boolean, store?: StoreName): Promise<InitResult> {
   const { write } = process.stdout;
   const printed: string[] = [];
   process.stdout.write = (text: string | Uint8Array): boolean => printed.push(String(text)) > 0;
   try {
-    const code = await init(project.dir, isAgreed);
+    const code = await init(project.dir, isAgreed, store);
     return { code, text: printed.join("") };
   } finally {
     process.stdout.write = write;
@@ -101,6 +102,28 @@ inMatrix("init prints the next commands in columns", async (t) => {
   );
 });
 
+inMatrix("init prints the commands that create the tables if the locks are in PostgreSQL", async (t) => {
+  const project = await javaScript(
+    { "src/db.js": 'import { Pool } from "pg";\nexport const pool = new Pool();\n' },
+    { scripts: { start: "node main.js" }, dependencies: { pg: "*", ioredis: "*" } },
+  );
+  const { text } = await runInit(project, false, "postgres");
+  for (const part of [
+    "\n  pg: src/db.js:2 creates a Pool\n  Redis: `ioredis` in package.json. The locks go to PostgreSQL.",
+    "run `npx lockweave init --store postgres --yes`.",
+  ]) {
+    t.true(text.includes(part), text);
+  }
+  const agreed = await runInit(project, true, "postgres");
+  for (const part of [
+    "\nNext\n  npx lockweave postgres --apply postgres://localhost/database  creates the tables",
+    "\n  npx lockweave postgres                                        prints their SQL",
+    "\n`configure({ postgres: pool })` once at startup, and delete src/first-lock.mjs. `pool` is the one that src/db.js:2",
+  ]) {
+    t.true(agreed.text.includes(part), agreed.text);
+  }
+});
+
 inMatrix("init changes nothing without --yes, and exits with 3", async (t) => {
   const project = await javaScript({}, { scripts: { start: "node main.js" } });
   const before = await project.read("package.json");
@@ -135,7 +158,7 @@ inMatrix("init reports a first lock that does not run under its lock, and shows 
 });
 
 inMatrix(
-  "init prints the steps that are left to the user, and promises the first lock after them",
+  "init prints the steps that are left to the user, and says that a second init shows the first lock",
   async (t) => {
     const project = await makeProject({
       "package.json": JSON.stringify({
@@ -228,9 +251,22 @@ src/hooks.server.ts calls \`configure()\`.
       "vite.config.ts": "export default { plugins: [] };\n",
       "app/locks.ts": 'import { configure } from "lockweave";\nconfigure({ redis: "" });\n',
     },
-    `above one of your async methods, and call
-\`configure({ redis: "redis://localhost:6379" })\` once at startup.
+    `above one of your async methods.
+app/locks.ts calls \`configure()\`. Import it in app/entry.server.tsx, which \`npx react-router reveal entry.server\` creates, so that it runs when the server starts.
 \`npx lockweave list\` shows every lock; \`npx lockweave check --output "build/server/**/*.js"\` verifies them after a build.`,
+  ],
+  [
+    "knows that the file which runs first imports it",
+    { "@sveltejs/kit": "*" },
+    {
+      "vite.config.ts": "export default { plugins: [] };\n",
+      "src/hooks.server.ts": 'import "./lib/locks";\n',
+      "src/lib/locks.ts": 'import { configure } from "lockweave";\nconfigure({ redis: "" });\n',
+      "src/lib/locks.test.ts": 'import { configure } from "lockweave";\nconfigure({ redis: "" });\n',
+    },
+    `above one of your async methods.
+src/lib/locks.ts calls \`configure()\`.
+\`npx lockweave list\` shows every lock; \`npx lockweave check --output "build/**/*.js"\` verifies them after a build.`,
   ],
 ] as const) {
   test.serial(`init writes no example for a framework, and ${framework}`, async (t) => {
@@ -339,7 +375,7 @@ grep -q by-pnpm package.json || sed -i 's/"dependencies":{/&"by-pnpm":"1",/' pac
       ];
       t.true(text.includes(`\n${commands.map((command) => `  ${command}\n`).join("")}\n`), text);
       t.is(await project.read("ran"), `${commands.join("\n")}\n`);
-      // What the package manager wrote is still there.
+      // The file of the package manager is still there.
       t.regex(await project.read("package.json"), /"by-pnpm"/);
       t.regex(await project.read("package.json"), /ts-patch install -s/);
       // The stub of the package manager has installed no compiler that weaves.
@@ -373,7 +409,7 @@ inMatrix("init installs nothing without --yes even if no file changes", async (t
   );
 });
 
-inMatrix("init prints only the lines that change if equal lines are around them", async (t) => {
+inMatrix("init prints changed lines without the unchanged lines around them", async (t) => {
   const project = await javaScript({}, { devDependencies: { jest: "30" } });
   const { text } = await runInit(project, false);
   t.true(
@@ -413,10 +449,13 @@ test.serial(
   "init reports linters and formatters that do not know the tag, with the fix for each",
   async (t) => {
     const project = await javaScript(
-      { "eslint.config.mjs": "export default [];\n", "nest-cli.json": '{ "introspectComments": true }' },
+      {
+        "eslint.config.mjs": "export default shared();\n",
+        "nest-cli.json": '{ "introspectComments": true }',
+      },
       {
         scripts: { start: "node main.js" },
-        devDependencies: { "prettier-plugin-jsdoc": "1", "@biomejs/biome": "2" },
+        devDependencies: { "prettier-plugin-jsdoc": "1", "@biomejs/biome": "2", typedoc: "0.28.20" },
       },
     );
     const { text } = await runInit(project, false);
@@ -428,6 +467,7 @@ Other tools
   Add \`overrides: [{ files: "src/**", options: { plugins: [] } }]\` to Prettier's configuration, or see ${page}.
   ESLint reports names used only in tags as unused, and \`--fix\` may remove their imports.
   Fix: add \`lockweave.configs.recommended\` from "lockweave/eslint" to eslint.config.mjs.
+  TypeDoc reports the tags as unknown. Fix: extend \`lockweave/tsdoc.json\`. See ${page}.
   Biome reports names used only in tags as unused. Fix: see ${page}.
   The Swagger plugin publishes a tag above a route handler as its summary. Fix: write the tag in a second comment. See ${page}.
 `),
@@ -438,3 +478,19 @@ Other tools
     t.notRegex((await runInit(project, false)).text, /ESLint/);
   },
 );
+
+test.serial("init names a script once if a compiler and a test runner use it", async (t) => {
+  const project = await makeProject({
+    "package.json": JSON.stringify({
+      scripts: { test: "mocha --require ts-node/register" },
+      dependencies: { ioredis: "*", lockweave: "*" },
+      devDependencies: { mocha: "*", "ts-node": "*", "ts-patch": "*", typescript: "*" },
+    }),
+    "first-lock.ts": "",
+  });
+  const { text } = await runInit(project, true);
+  const [, next = ""] = text.split("\nNext\n");
+  t.deepEqual(next.match(/npm run test.*/g), [
+    "npm run test  runs the tests with their locks; no file is written",
+  ]);
+});

@@ -3,10 +3,11 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
 import { HOSTS, init, planFor } from "../../transformer/cli/init/init";
+import { lockStoreOf } from "../../transformer/cli/init/choose-store";
 import { Project } from "../../transformer/cli/init/project";
 import { makeProject, PACKAGE, type Files } from "../hosts/project";
 
-// What `lockweave init` plans for different projects. init.test.ts shows that it carries out its plans.
+// The plans of `lockweave init` for different projects. init.test.ts shows that it carries out its plans.
 
 interface Drafted {
   readonly hosts: readonly string[];
@@ -43,7 +44,7 @@ async function drafted(...project: Parameters<typeof planOf>): Promise<Drafted> 
   };
 }
 
-test("init knows each host in docs/compilers.md", (t) => {
+test("init supports each host in docs/compilers.md", (t) => {
   const page = readFileSync(join(PACKAGE, "docs/compilers.md"), "utf8");
   const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading = ""]) => heading);
   const known = new Set([
@@ -235,6 +236,49 @@ test("the first lock is an .mts file if the compiler allows no imports in Common
   t.is(await fileFor("module", true), "first-lock.ts");
 });
 
+test("init installs no client if package.json has node-redis, and ioredis alongside one that is too old", async (t) => {
+  const scripts = { build: "tsc" };
+  t.deepEqual((await drafted({ scripts, dependencies: { redis: "^6.0.0" } })).installs, []);
+  t.deepEqual((await drafted({ scripts, devDependencies: { redis: "latest" } })).installs, []);
+  const tooOld = await drafted({ scripts, dependencies: { redis: "^4.7.0" } });
+  t.deepEqual(tooOld.installs, ["ioredis"]);
+});
+
+const CLIENTS: readonly (readonly [
+  file: string,
+  text: string,
+  found: string | undefined,
+  argument: string,
+])[] = [
+  [
+    "src/redis.ts",
+    'import { createClient } from "redis";\n\nexport const client = createClient();\n',
+    "node-redis: src/redis.ts:3 creates a client",
+    "{ redis: client }",
+  ],
+  [
+    "src/redis.ts",
+    'import { createClient } from "other";\nexport const client = createClient();\n',
+    "node-redis: `redis` in package.json",
+    '{ redis: "redis://localhost:6379" }',
+  ],
+];
+
+test("init shows where the application creates its Redis client, and proposes to use it", async (t) => {
+  for (const [file, text, found, argument] of CLIENTS) {
+    const dependencies = { redis: "^6.0.0" };
+    const project = await makeProject({ "package.json": JSON.stringify({ dependencies }), [file]: text });
+    const store = lockStoreOf(new Project(project.dir));
+    t.deepEqual([store.found, store.proposed.argument], [[found], argument]);
+  }
+  const both = { dependencies: { redis: "^6.0.0", ioredis: "^6.0.0" } };
+  const project = await makeProject({
+    "package.json": JSON.stringify(both),
+    "src/db.ts": 'import IORedis from "ioredis";\nexport default new IORedis();\n',
+  });
+  t.deepEqual(lockStoreOf(new Project(project.dir)).found, ["ioredis: src/db.ts:2 creates a client"]);
+});
+
 test("init plans to install missing packages, and knows the project's package manager", async (t) => {
   const { installs } = await drafted({ scripts: { build: "tsc" } });
   t.deepEqual(installs, ["ioredis"]);
@@ -291,6 +335,17 @@ test("init adds the plugin to each referenced project, and the first lock to the
     `{\n\t"compilerOptions": {\n\t\t"plugins": [{ "transform": "lockweave/transformer", "transformProgram": true }]\n\t}\n}`,
   );
 });
+
+for (const build of [
+  "tsc -b --force one.json two.json",
+  "tsc --build one.json --verbose two.json",
+  "tsc -b 'one.json' --pretty false \"./two.json\" && node .",
+]) {
+  test(`init adds the plugin to each project that a script names: ${build}`, async (t) => {
+    const { changes } = await drafted({ scripts: { build } }, { "one.json": "{}", "two.json": "{}" });
+    for (const file of ["one.json", "two.json"]) t.regex(changes[file] ?? "", /transformProgram/, file);
+  });
+}
 
 test("init does not change what it cannot read, and prints the lines to write", async (t) => {
   const plugin = [
@@ -575,7 +630,12 @@ for (const [what, before, after] of [
     `{ "^.+\\\\.ts$": ["lockweave/jest", { "transformer": "ts-jest" }] }`,
   ],
   [
-    "a transform with options beside one of other files",
+    "a transform for `[tj]s`",
+    `{ "^.+\\\\.[tj]s$": ["@swc/jest", settings] }`,
+    `{ "^.+\\\\.[tj]s$": ["lockweave/jest", { "transformer": ["@swc/jest", settings] }] }`,
+  ],
+  [
+    "a transform with options next to one of other files",
     `{ "\\\\.ts$": ["@swc/jest", { "a": 1 }], "\\\\.svg$": "svg" }`,
     `{ "\\\\.ts$": ["lockweave/jest", { "transformer": ["@swc/jest", { "a": 1 }] }], "\\\\.svg$": "svg" }`,
   ],
@@ -691,6 +751,22 @@ for (const [tool, name, property, entry] of [
     );
   });
 }
+
+test("init creates no instrumentation file for Next.js if another file configures the locks", async (t) => {
+  const manifest = { dependencies: { next: "16" } };
+  const text = 'import { configure } from "lockweave";\nconfigure({ redis: "" });\n';
+  for (const file of ["src/lib/locks.ts", "lib/locks.js", "instrumentation-node.ts"]) {
+    const { changes, byHand } = await drafted(manifest, { [file]: text });
+    t.deepEqual(Object.keys(changes), ["next.config.mjs"], file);
+    t.deepEqual(byHand, {});
+  }
+  const files = { "lib/locks.ts": text, "instrumentation.ts": "export function register() {}\n" };
+  t.deepEqual((await drafted(manifest, files)).byHand, {});
+  for (const file of ["lib/locks.test.ts", "test/locks.ts", "src/__tests__/locks.ts"]) {
+    const { changes } = await drafted(manifest, { [file]: text });
+    t.deepEqual(Object.keys(changes), ["next.config.mjs", "instrumentation.ts"], file);
+  }
+});
 
 test("init changes nothing if Next.js has the plugin and configures its locks", async (t) => {
   const { changes, byHand } = await drafted(

@@ -4,7 +4,7 @@ import { planFor } from "../../transformer/cli/init/init";
 import { Project } from "../../transformer/cli/init/project";
 import { makeProject, type Files } from "../hosts/project";
 
-// How `lockweave init` changes the scripts in package.json, and what it leaves to the user.
+// `lockweave init` changes the scripts in package.json, or leaves them to the user.
 
 interface Scripted {
   /** The hosts that init found, with the evidence for each. */
@@ -142,7 +142,7 @@ for (const [what, script] of [
   ["a compiler that emits nothing", "tsc --noEmit && tsc -p . --emitDeclarationOnly"],
   ["the output of a compiler", "node dist/main.js"],
 ] as const) {
-  test(`a script with ${what} is no evidence of a host, and init replaces nothing in it but tsc`, async (t) => {
+  test(`a script with ${what} is not evidence of a host, and init replaces nothing in it but tsc`, async (t) => {
     const { found, scripts } = await scripted({ it: script });
     t.deepEqual(found, [["tspc", "no other compiler was found"]]);
     t.is(scripts["it"], script.replaceAll(/(?<![\w-])tsc(?= )/g, "tspc"));
@@ -446,7 +446,7 @@ test("init does not change a base tsconfig.json in an installed package", async 
 // ---- the place of the output ----------------------------------------------------------------------------
 
 for (const [what, compilerOptions, typescript, about] of [
-  ["beside its source", {}, "6.0.0", "src/first-lock.ts becomes src/first-lock.js"],
+  ["next to its source", {}, "6.0.0", "src/first-lock.ts becomes src/first-lock.js"],
   [
     "in outDir, relative to the project",
     { outDir: "out" },
@@ -502,7 +502,7 @@ test("init prints the output of NestJS's tsconfig.build.json", async (t) => {
   );
 });
 
-test("init prints the output of the tsconfig.json that the script names, but none with noEmit", async (t) => {
+test("init prints the output of the tsconfig.json that the script names, unless noEmit is set", async (t) => {
   const aboutOf = async (settings: object): Promise<string | undefined> => {
     const project = await makeProject({
       "package.json": JSON.stringify({ type: "module", scripts: { build: "tsc -p tsconfig.build.json" } }),

@@ -5,7 +5,7 @@ import { layOut, RECOMMENDED, type Layout } from "../hosts/native/layouts";
 import { makeProject, tsconfig, type Files } from "../hosts/project";
 import { lockweave } from "./command";
 
-// What `lockweave init` does if TypeScript 6 and 7 are both installed.
+// `lockweave init` in projects with both TypeScript 6 and 7.
 
 const SIX_AND_SEVEN: Layout = { typescript: "typescript@6", "typescript-7": "typescript@7" };
 

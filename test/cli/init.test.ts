@@ -95,7 +95,7 @@ function inTerminal(project: Project, answer: string): Finished {
 }
 
 const onLinux = process.platform === "linux" ? outsideMatrix : test.skip;
-onLinux("init in a terminal asks, and changes files only after a yes", async (t) => {
+onLinux("init in a terminal asks, and changes files only after a confirmation", async (t) => {
   const project = await javaScript();
   const refused = inTerminal(project, "n");
   t.is(refused.code, 3, refused.stdout);
@@ -312,7 +312,7 @@ inMatrix(
 );
 
 outsideMatrix(
-  "init puts the first lock into a referenced project if the tsconfig.json beside package.json has no files",
+  "init puts the first lock into a referenced project if the tsconfig.json next to package.json has no files",
   async (t) => {
     const part = `{ "compilerOptions": { "composite": true, "module": "nodenext", "target": "es2022", "skipLibCheck": true, "rootDir": "src", "outDir": "dist" }, "include": ["src"] }`;
     const project = await projectWith({
@@ -357,3 +357,32 @@ async function javaScript(): Promise<Project> {
   for (const path of ["tsconfig.json", "node_modules/typescript"]) await rm(project.path(path));
   return project;
 }
+
+outsideMatrix("init creates no first lock in a project that has tags", async (t) => {
+  const order = `/** @redisLock businessFlag=pay keyName=id */
+export async function pay(id: string): Promise<string> { return id; }
+`;
+  const project = await projectWith({ ...BY_TSC, "src/order.ts": order });
+  const { code, stdout, stderr } = await lockweave(project, "init", "--yes");
+  t.is(code, 0, stdout + stderr);
+  await t.throwsAsync(project.read("src/first-lock.ts"));
+  t.false(stdout.includes("first-lock"), stdout);
+  t.true(
+    stdout.includes("src/order.ts has tags already, so `init` created no first lock.\n\nNext\n"),
+    stdout,
+  );
+  t.regex(stdout, /npm run build {2}compiles with locks; src\/order\.ts becomes \S*order\.js\n/);
+  t.is(await project.read("tsconfig.json"), TSCONFIG_AFTER);
+});
+
+outsideMatrix("init creates a first lock if only a test or a comment mentions the tag", async (t) => {
+  const project = await projectWith({
+    ...BY_TSC,
+    "src/order.ts": "// Later: @redisLock businessFlag=pay\nexport {};\n",
+    "src/order.test.ts":
+      "/** @redisLock businessFlag=pay */\nexport async function pay(): Promise<void> {}\n",
+  });
+  const { code, stdout } = await lockweave(project, "init", "--yes");
+  t.is(code, 0, stdout);
+  t.true(stdout.includes(`is src/first-lock.ts:\n${SHOWN}`), stdout);
+});

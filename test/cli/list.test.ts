@@ -66,7 +66,7 @@ test.serial("list --json contains the same tags, with the project's defaults", a
   t.is(tags.length, 5);
 });
 
-test.serial("list reports wrong tags, and still lists the others", async (t) => {
+test.serial("list reports invalid tags, and still lists the others", async (t) => {
   const wrong =
     "/** @redisLock businessFlag=f keyName=orderN */\nexport const f = async (orderNo: string) => orderNo;\n";
   const project = await makeProject({ "src/order.ts": ORDER, "src/wrong.ts": wrong });
@@ -118,3 +118,62 @@ test.serial("list prints that a project has no tags", async (t) => {
   const project = await makeProject({ "src/a.ts": "export {};\n" });
   t.deepEqual(await lockweave(project, "list"), { code: 0, stdout: "There are no tags.\n", stderr: "" });
 });
+
+test.serial("list shows needed locks in the order of the file", async (t) => {
+  const project = await makeProject({
+    "src/ledger.ts": `/** @redisLock businessFlag=order keyName=id */
+export async function pay(id: string): Promise<void> { post(id); }
+/**
+ * @needsLock businessFlag=order keyName=id
+ * @needsLock key="ledger" mode=read
+ */
+export function post(id: string): void {}
+/** @redisLock businessFlag=tick */
+export const tick = async (): Promise<void> => {};
+`,
+  });
+  const table = `tag              function  key              options
+src/ledger.ts:1  pay       LOCK_order_{id}
+src/ledger.ts:4  post      LOCK_order_{id}  @needsLock
+src/ledger.ts:5  post      ledger           @needsLock mode=read
+src/ledger.ts:8  tick      LOCK_tick
+`;
+  t.deepEqual(await lockweave(project, "list"), { code: 0, stdout: table, stderr: "" });
+  const { tags } = JSON.parse((await lockweave(project, "list", "--json")).stdout) as { tags: object[] };
+  const place = { file: "src/ledger.ts", line: 4, column: 4 };
+  t.deepEqual(tags[1], { ...place, function: "post", key: "LOCK_order_{id}", isNeeded: true, options: {} });
+  t.false("isNeeded" in (tags[0] ?? {}));
+
+  const { stdout } = await lockweave(project, "list", "--write", "LOCKS.md");
+  t.is(stdout, "Wrote 2 locks and 2 needed locks to LOCKS.md.\n");
+  const list = await project.read("LOCKS.md");
+  t.is(
+    list.slice(list.indexOf("- ")),
+    "- `pay`: `LOCK_order_{id}`\n- `post` needs: `LOCK_order_{id}`\n- `post` needs: `ledger`, `mode=read`\n- `tick`: `LOCK_tick`\n",
+  );
+});
+
+test.serial(
+  "check finds a lock whose expression keeps a default of the project, and list omits that default",
+  async (t) => {
+    const plugin = { ...PLUGIN, defaults: { lockTime: "1m" } };
+    const project = await makeProject(
+      {
+        "src/report.ts": `import type { Duration } from "lockweave";
+const config: { lockTime?: Duration } = {};
+/** @redisLock businessFlag=report lockTime="\${config.lockTime}" */
+export async function report(): Promise<void> {}
+`,
+      },
+      { plugins: [plugin] },
+    );
+    t.deepEqual(await project.tspc(), { code: 0, stdout: "", stderr: "" });
+    t.regex(
+      await project.read("out/report.js"),
+      /projectDefaults: "lockTime=1m", lockTime: config\.lockTime \}/,
+    );
+    t.is((await lockweave(project, "check")).code, 0);
+    const { stdout } = await lockweave(project, "list");
+    t.is(stdout.split("\n")[1], "src/report.ts:3  report    LOCK_report  lockTime=${config.lockTime}");
+  },
+);

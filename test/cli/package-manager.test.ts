@@ -1,6 +1,10 @@
 import { mkdir } from "node:fs/promises";
 import test from "ava";
-import { assertRunByYarn, lockweaveCommand, packageManagerFor } from "../../transformer/cli/package-manager";
+import {
+  assertRunByYarn,
+  commandLine,
+  packageManagerFor,
+} from "../../transformer/cli/workspace/package-manager";
 import { UsageError } from "../../transformer/terminal/usage-error";
 import { makeProject, type Files } from "../hosts/project";
 
@@ -22,7 +26,7 @@ for (const [files, command] of [
   [{ "yarn.lock": "", "packages/shop/package.json": "[" }, "yarn lockweave check"],
 ] as const) {
   test(`messages name \`${command}\` for ${JSON.stringify(files)}`, async (t) => {
-    t.is(lockweaveCommand(await inWorkspace(files), "check"), command);
+    t.is(commandLine(await inWorkspace(files), "lockweave", "check"), command);
   });
 }
 

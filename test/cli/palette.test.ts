@@ -14,6 +14,10 @@ test("output to a terminal has colors, unless TERM is dumb", (t) => {
   t.false(isPainted(true, { TERM: "dumb" }));
 });
 
+test("an empty string gets no color", (t) => {
+  t.is(palette({ isTTY: true }, {}).red(""), "");
+});
+
 test("FORCE_COLOR and NO_COLOR override what the terminal decides", (t) => {
   t.true(isPainted(false, { FORCE_COLOR: "1" }));
   t.true(isPainted(false, { FORCE_COLOR: "", NO_COLOR: "1" }));

@@ -81,7 +81,7 @@ test("block keeps line breaks and tabs, and escapes other controls", (t) => {
   t.is(textOf(block("a\r\n\tb\u202E\n")), String.raw`a${"\n\t"}b\u202e${"\n"}`);
 });
 
-test("the length of a text counts its characters as escaped", (t) => {
+test("the length of a string includes its escapes", (t) => {
   t.is(safe`${"\u001B"}`.length, 6);
   t.is(textOf(padded("\u001B", 8)), String.raw`\u001b  `);
 });

@@ -1,11 +1,11 @@
 import test from "ava";
-import { inOrder, storeWarnings, tagsOf } from "../../transformer/cli/tags";
+import { inOrder, storeWarnings, tagsOf } from "../../transformer/cli/rows/tags";
 import { sourcesUnder, uncheckedProject } from "../../transformer/cli/unconfigured";
 import { parser } from "../../transformer/parser/parser";
 import type { Project } from "../../transformer/verify/project";
 import { makeProject, type Files } from "../hosts/project";
 
-// What the commands report about tags without a compiler.
+// The reports of the commands about tags, without a compiler.
 
 async function projectOf(files: Files): Promise<Project> {
   const { dir } = await makeProject(files);

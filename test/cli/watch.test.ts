@@ -4,11 +4,12 @@ import { mkdtemp, realpath, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as timer } from "node:timers/promises";
-import test, { type ExecutionContext } from "ava";
+import { type ExecutionContext } from "ava";
 import { watchSources, type Run } from "../../transformer/cli/watch";
 import { makeProject, PACKAGE, PLUGIN, tsconfig, type Files } from "../hosts/project";
 import { Watch } from "../hosts/watch";
 import { deferred } from "../support/deferred";
+import { inMatrixSerially } from "../support/suites";
 
 // When `check --watch` checks again, and what it prints. The tests run serially because they share one stdout.
 
@@ -83,7 +84,7 @@ async function makeChange(file: string, dir: string, change: () => void): Promis
 
 const TIME = String.raw`\d{1,2}:\d\d:\d\d [AP]M`;
 
-test.serial(
+inMatrixSerially(
   "check --watch prints its start, its result, and its restart in the compiler's words",
   async (t) => {
     const errors = [0, 1, 2];
@@ -120,7 +121,7 @@ for (const [what, file, looks] of [
   ["JavaScript that the build writes", "a.js", false],
   ["a file whose name only begins like a source", "a.ts.map", false],
 ] as const) {
-  test.serial(`a change of ${what} ${looks ? "starts" : "does not start"} another check`, async (t) => {
+  inMatrixSerially(`a change to ${what} ${looks ? "starts" : "does not start"} another check`, async (t) => {
     const { path, runs, ran } = await watching(
       t,
       (_, at) => ({ errors: 0, sources: [at("a.ts"), at("tsconfig.json")] }),
@@ -132,7 +133,7 @@ for (const [what, file, looks] of [
   });
 }
 
-test.serial("two files that are saved together start one check", async (t) => {
+inMatrixSerially("two files that are saved together start one check", async (t) => {
   const { path, runs } = await watching(t, (_, at) => ({ errors: 0, sources: [at("a.ts"), at("b.ts")] }), {
     "a.ts": "",
     "b.ts": "",
@@ -143,7 +144,7 @@ test.serial("two files that are saved together start one check", async (t) => {
   t.is(runs(), 2);
 });
 
-test.serial(
+inMatrixSerially(
   "a source that changes during the first check, before the watch begins, is checked again",
   async (t) => {
     const later = new Date(Date.now() + 3_600_000);
@@ -162,7 +163,7 @@ test.serial(
   },
 );
 
-test.serial("a missing source starts another check when it appears", async (t) => {
+inMatrixSerially("a missing source starts another check when it appears", async (t) => {
   const { path, runs } = await watching(
     t,
     (_, at) => {
@@ -177,7 +178,7 @@ test.serial("a missing source starts another check when it appears", async (t) =
   t.true(runs() > 1);
 });
 
-test.serial("a directory has one watcher, and only as long as it has sources", async (t) => {
+inMatrixSerially("a directory has one watcher, and only as long as it has sources", async (t) => {
   const watched = (): number =>
     process.getActiveResourcesInfo().filter((resource) => resource === "FSEventWrap").length;
   const other = await realpath(await mkdtemp(join(tmpdir(), "watched-")));
@@ -197,7 +198,7 @@ test.serial("a directory has one watcher, and only as long as it has sources", a
   t.is(watched(), 1);
 });
 
-test.serial("a directory that has a source again is watched again", async (t) => {
+inMatrixSerially("a directory that has a source again is watched again", async (t) => {
   const other = await realpath(await mkdtemp(join(tmpdir(), "watched-")));
   t.teardown(() => rm(other, { recursive: true }));
   const { path, ran } = await watching(
@@ -219,7 +220,7 @@ test.serial("a directory that has a source again is watched again", async (t) =>
 
 const CHECK = [join(PACKAGE, "dist/transformer/cli/main.js"), "check", "--watch"];
 
-test.serial("check --watch watches all former sources while the tsconfig.json is broken", async (t) => {
+inMatrixSerially("check --watch watches all former sources while the tsconfig.json is broken", async (t) => {
   const project = await makeProject({
     "tsconfig.json": '{ "extends": "./config/base.json", "include": ["src"] }',
     "config/base.json": tsconfig({}, {}),
@@ -238,7 +239,7 @@ for (const [what, args, file, text] of [
   ["that is broken from the start", [], "tsconfig.json", "{"],
   ["that -p names and that does not exist", ["-p", "config/build.json"], "config/build.json", undefined],
 ] as const) {
-  test.serial(`check --watch waits for a tsconfig ${what}`, async (t) => {
+  inMatrixSerially(`check --watch waits for a tsconfig ${what}`, async (t) => {
     const project = await makeProject({
       "config/other.json": "{}",
       "src/a.ts": "export {};\n",
@@ -254,31 +255,37 @@ for (const [what, args, file, text] of [
   });
 }
 
-test.serial("check --watch reports an error in the plugin entry at the start of tsconfig.json", async (t) => {
-  const plugins = [{ ...PLUGIN, defaults: { lockTme: 1 } }];
-  const project = await makeProject(
-    { "src/a.ts": "/** @redisLock businessFlag=a */\nexport async function a() {}\n" },
-    { plugins },
-  );
-  const checking = new Watch(project, CHECK);
-  t.teardown(() => checking.stop());
-  t.regex(
-    await checking.build(),
-    /\ntsconfig\.json\(1,1\): error TS901401: LW1401: .* Did you mean `lockTime`\?\n.*Found 1 error\./,
-  );
-});
+inMatrixSerially(
+  "check --watch reports an error in the plugin entry at the start of tsconfig.json",
+  async (t) => {
+    const plugins = [{ ...PLUGIN, defaults: { lockTme: 1 } }];
+    const project = await makeProject(
+      { "src/a.ts": "/** @redisLock businessFlag=a */\nexport async function a() {}\n" },
+      { plugins },
+    );
+    const checking = new Watch(project, CHECK);
+    t.teardown(() => checking.stop());
+    t.regex(
+      await checking.build(),
+      /\ntsconfig\.json\(1,1\): error TS901401: LW1401: .* Did you mean `lockTime`\?\n.*Found 1 error\./,
+    );
+  },
+);
 
-test.serial("check --watch reports tags in the TypeScript of a linked package at the import", async (t) => {
-  const project = await makeProject({
-    "packages/shop/package.json": '{ "name": "shop", "type": "module", "exports": "./index.ts" }',
-    "packages/shop/index.ts": "/** @redisLock businessFlag=pay */\nexport async function pay() {}\n",
-    "src/main.ts": 'export { pay } from "shop";\n',
-  });
-  await symlink(project.path("packages/shop"), project.path("node_modules/shop"));
-  const checking = new Watch(project, CHECK);
-  t.teardown(() => checking.stop());
-  t.regex(
-    await checking.build(),
-    /\nsrc\/main\.ts\(1,21\): error TS901406: LW1406: This imports `pay` .*\n.*Found 1 error\./,
-  );
-});
+inMatrixSerially(
+  "check --watch reports tags in the TypeScript of a linked package at the import",
+  async (t) => {
+    const project = await makeProject({
+      "packages/shop/package.json": '{ "name": "shop", "type": "module", "exports": "./index.ts" }',
+      "packages/shop/index.ts": "/** @redisLock businessFlag=pay */\nexport async function pay() {}\n",
+      "src/main.ts": 'export { pay } from "shop";\n',
+    });
+    await symlink(project.path("packages/shop"), project.path("node_modules/shop"));
+    const checking = new Watch(project, CHECK);
+    t.teardown(() => checking.stop());
+    t.regex(
+      await checking.build(),
+      /\nsrc\/main\.ts\(1,21\): error TS901406: LW1406: This imports `pay` .*\n.*Found 1 error\./,
+    );
+  },
+);

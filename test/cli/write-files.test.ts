@@ -15,9 +15,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "ava";
-import { writeFiles } from "../../transformer/cli/write-files";
+import { writeFiles } from "../../transformer/cli/workspace/write-files";
 
-// How `init` and `eject` write files.
+// `init` and `eject` write files safely.
 
 let dir: string;
 
@@ -88,7 +88,7 @@ test.serial("a symbolic link out of the project is an error, and no file is writ
   t.deepEqual(readdirSync(join(dir, "project")).toSorted(), ["a", "dangling", "directory", "file"]);
 });
 
-test.serial("a project may be opened through a symbolic link, and have sources beside it", (t) => {
+test.serial("a project may be opened through a symbolic link, and have sources next to it", (t) => {
   writeFileSync(path("a"), "before");
   writeFileSync(join(dir, "beside"), "before");
   symlinkSync("project", join(dir, "link"));
@@ -114,6 +114,22 @@ test.serial("no file is written if one has changed since it was read", (t) => {
   });
   t.is(readFileSync(path("a"), "utf8") + readFileSync(path("b"), "utf8"), "editedbefore");
   t.deepEqual(readdirSync(join(dir, "project")).toSorted(), ["a", "b"]);
+});
+
+test.serial("a file that cannot be renamed leaves the files before it unchanged", (t) => {
+  writeFileSync(path("a"), "\uFEFFbefore", { mode: 0o600 });
+  const changes = [
+    { path: "a", before: "before", after: "after" },
+    { path: "b", before: undefined, after: "after" },
+    { path: "c", before: undefined, after: "after" }, // A file cannot replace the directory of the next one.
+    { path: "c/d", before: undefined, after: "after" },
+  ];
+  t.throws(() => writeFiles(join(dir, "project"), changes), {
+    message: /^The files cannot be written: (?!.*changed already)/,
+  });
+  t.is(readFileSync(path("a"), "utf8"), "\uFEFFbefore");
+  t.is(statSync(path("a")).mode & 0o7777, 0o600);
+  t.deepEqual(readdirSync(join(dir, "project")).toSorted(), ["a", "c"]);
 });
 
 test.serial("no file is written if one of them cannot be written", (t) => {

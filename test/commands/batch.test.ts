@@ -1,5 +1,5 @@
 import test from "ava";
-import { Batch, InFlight, NEVER_DUE, NoReplyError, type Command } from "../../runtime/commands/in-flight";
+import { CommandBatch, InFlight, NoReplyError, StoreCommand } from "../../runtime/commands/in-flight";
 import { MOST_AT_ONCE } from "../../runtime/stores/port";
 import { deferred, type Deferred } from "../support/deferred";
 import { VirtualClock } from "../support/virtual-clock";
@@ -7,23 +7,17 @@ import { VirtualClock } from "../support/virtual-clock";
 const SECOND = 1_000;
 
 /** Records its outcome. */
-class Noting implements Command<string> {
-  timeoutMs = 0;
-  dueAt = NEVER_DUE;
+class Noting extends StoreCommand<string> {
   readonly name: string;
   readonly outcomes: string[] = [];
 
   constructor(name: string) {
+    super();
     this.name = name;
   }
 
   send(): Promise<string> {
     return Promise.resolve(`${this.name} alone`);
-  }
-
-  read(reply: unknown): string {
-    if (typeof reply === "string") return reply;
-    throw new Error(`no reply: ${String(reply)}`);
   }
 
   onReply(reply: string): void {
@@ -51,7 +45,7 @@ interface Bench {
 function bench(): Bench {
   const clock = new VirtualClock();
   const together: Bench["together"] = [];
-  const batch = new Batch<Noting, string>(new InFlight(clock, SECOND), (commands) => {
+  const batch = new CommandBatch<Noting, string>(new InFlight(clock, SECOND), (commands) => {
     const answer = deferred<(string | Error)[]>();
     together.push({ names: commands.map(({ name }) => name), answer });
     return answer.promise;
@@ -69,7 +63,7 @@ function bench(): Bench {
 
 const outcomes = (commands: readonly Noting[]): string[][] => commands.map((command) => command.outcomes);
 
-test("sends a command that is alone in its turn without a batch", async (t) => {
+test("sends the only command of a turn without a batch", async (t) => {
   const { clock, send, together } = bench();
   const first = send(1);
   await clock.settle();

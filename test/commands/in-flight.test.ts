@@ -1,5 +1,5 @@
 import test from "ava";
-import { Batch, InFlight, NEVER_DUE, NoReplyError, type Command } from "../../runtime/commands/in-flight";
+import { CommandBatch, InFlight, NoReplyError, StoreCommand } from "../../runtime/commands/in-flight";
 import { deferred } from "../support/deferred";
 import { VirtualClock } from "../support/virtual-clock";
 import { ProcessClock } from "../simulation/process-clock";
@@ -17,7 +17,7 @@ for (const first of ["timer", "network"] as const) {
     const { world, clock } = stallable();
     const inFlight = new InFlight(clock, SECOND);
     const reply = deferred<string>();
-    const asked = inFlight.ask(() => reply.promise, String);
+    const asked = inFlight.ask(() => reply.promise);
     await world.settle();
     clock.freeze();
     clock.arrive(() => reply.resolve("yes"));
@@ -33,14 +33,14 @@ test("a command without a reply times out once the resumed process has read its 
   const { world, clock } = stallable();
   const inFlight = new InFlight(clock, SECOND);
   const silent = t.throwsAsync(
-    inFlight.ask(() => new Promise(() => {}), String),
+    inFlight.ask(() => new Promise(() => {})),
     { instanceOf: NoReplyError },
   );
   await world.settle();
   clock.freeze();
   await world.advance(1.2 * SECOND);
   clock.thaw("timer");
-  const later = inFlight.ask(() => new Promise(() => {}), String);
+  const later = inFlight.ask(() => new Promise(() => {}));
   later.catch(() => {});
   await world.settle();
   await silent;
@@ -53,13 +53,13 @@ test("settled() resolves when the last command in flight has its reply, error, o
   await inFlight.settled(); // Nothing is in flight.
   const reply = deferred<string>();
   const failure = deferred<string>();
-  const asked = inFlight.ask(() => reply.promise, String);
+  const asked = inFlight.ask(() => reply.promise);
   const failed = t.throwsAsync(
-    inFlight.ask(() => failure.promise, String),
+    inFlight.ask(() => failure.promise),
     { message: "no" },
   );
   const silent = t.throwsAsync(
-    inFlight.ask(() => new Promise(() => {}), String),
+    inFlight.ask(() => new Promise(() => {})),
     {
       instanceOf: NoReplyError,
       name: "NoReplyError",
@@ -84,24 +84,23 @@ test("settled() resolves when the last command in flight has its reply, error, o
 
 test("sends a single command in the next promise job, without waiting for a tick", async (t) => {
   const clock = new VirtualClock();
-  const batch = new Batch<Command<string>, string>(new InFlight(clock, SECOND), () => t.fail());
+  const batch = new CommandBatch<StoreCommand<string>, string>(new InFlight(clock, SECOND), () => t.fail());
   let isSent = false;
   await Promise.resolve(); // The rest runs in a promise job, as after a reply. Ticks run only after all promise jobs.
-  batch.send(
-    {
-      timeoutMs: 0,
-      dueAt: NEVER_DUE,
-      send: () => {
-        isSent = true;
-        return Promise.resolve("yes");
-      },
-      read: String,
-      onReply() {},
-      onFailure: () => t.fail(),
-      onLateReply: () => t.fail(),
-    },
-    clock.now(),
-  );
+  class Noting extends StoreCommand<string> {
+    send(): Promise<string> {
+      isSent = true;
+      return Promise.resolve("yes");
+    }
+    onReply(): void {}
+    onFailure(): void {
+      t.fail();
+    }
+    onLateReply(): void {
+      t.fail();
+    }
+  }
+  batch.send(new Noting());
   await Promise.resolve();
   t.true(isSent);
   await clock.settle();

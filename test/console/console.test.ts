@@ -11,7 +11,7 @@ import { until } from "../support/until";
 import { Programs } from "./programs";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
 
-// What `top`, `tail`, `inspect`, and `release` do with real processes on a real server.
+// `top`, `tail`, `inspect`, and `release` with real processes on a real server.
 
 let server: RedisServer;
 let admin: Redis;
@@ -84,7 +84,7 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially(
+inMatrixSerially(
   "top shows the number of a process without an announcement, and the value that another program wrote",
   async (t) => {
     await program('await obtain(lockKey("pay"));', `{ redis: ${JSON.stringify(server.url)} }`);
@@ -122,18 +122,15 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially(
-  "top lists each process that holds a shared lock once, with its time left",
-  async (t) => {
-    await program(
-      'await obtain(lockKey("read"), { mode: "read" }); await obtain(lockKey("read"), { mode: "read" });',
-    );
-    await program('await obtain(lockKey("read"), { mode: "read" });');
-    const [lock] = (await snapshot()).locks;
-    t.is(lock?.holders.length, 2);
-    t.true(lock?.holders.every(({ leftMs }) => leftMs > 0 && leftMs <= 30_000));
-  },
-);
+inMatrixSerially("top lists each process that holds a shared lock once, with its time left", async (t) => {
+  await program(
+    'await obtain(lockKey("read"), { mode: "read" }); await obtain(lockKey("read"), { mode: "read" });',
+  );
+  await program('await obtain(lockKey("read"), { mode: "read" });');
+  const [lock] = (await snapshot()).locks;
+  t.is(lock?.holders.length, 2);
+  t.true(lock?.holders.every(({ leftMs }) => leftMs > 0 && leftMs <= 30_000));
+});
 
 inMatrixSerially(
   "top shows all of 1,000 locks among 51,000 keys without KEYS, scripts, or writes",
@@ -201,7 +198,7 @@ outsideMatrixSerially("inspect shows one lock, even a free one", async (t) => {
 });
 
 outsideMatrixSerially(
-  "release asks first, revokes a held lock, and frees it at once only with --now",
+  "release asks first, revokes a held lock, and frees it immediately only with --now",
   async (t) => {
     await program('await obtain(lockKey("pay", 1));');
     const refused = await lockweave(["release", "LOCK_pay_1"]);
@@ -222,7 +219,7 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially("--prefix is literal, even if it contains special characters of SCAN", async (t) => {
+inMatrixSerially("--prefix is literal, even if it contains special characters of SCAN", async (t) => {
   const prefix = String.raw`a[bc]?*\:`;
   await admin.set(`${prefix}LOCK_pay`, "somebody", "PX", 60_000);
   await admin.zadd(`${prefix}lockweave:2:queue:{${prefix}mutex}`, 1, "f".repeat(32));
@@ -231,7 +228,7 @@ outsideMatrixSerially("--prefix is literal, even if it contains special characte
   t.deepEqual(locks.map(({ key }) => key).toSorted(), ["LOCK_pay", "mutex"]);
 });
 
-outsideMatrixSerially("top shows each holder of a shared lock with its own time left", async (t) => {
+inMatrixSerially("top shows each holder of a shared lock with its own time left", async (t) => {
   await program(
     'await obtain(lockKey("pay", 1), { mode: "read", lockTime: "20s" }); await obtain(lockKey("pay", 1), { mode: "read", lockTime: "10m" });',
   );
@@ -241,7 +238,7 @@ outsideMatrixSerially("top shows each holder of a shared lock with its own time 
   t.true((times[0] ?? NaN) <= 20_000 && (times[1] ?? NaN) > 500_000, times.join());
 });
 
-outsideMatrixSerially(
+inMatrixSerially(
   "release with --prefix frees the lock of a client with that keyPrefix, and no other",
   async (t) => {
     await admin.mset("app:LOCK_pay", "a".repeat(32), "LOCK_pay", "b".repeat(32));
@@ -267,15 +264,12 @@ inMatrixSerially("top shows the function and the duration of a long hold and a l
   t.regex(stdout, new RegExp(`^1 +\\d+\\.\\d s +held +\\d+\\.\\d s .*${holder.pid} OrderService\\.pay`, "m"));
 });
 
-outsideMatrixSerially(
-  "top shows no duration for an unannounced lock that it has not seen before",
-  async (t) => {
-    await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
-    t.regex((await lockweave(["top"])).stdout, /^0 +- +held +- +\d+\.\d s +LOCK_pay +a{12} +-$/m);
-  },
-);
+inMatrixSerially("top shows no duration for an unannounced lock that it has not seen before", async (t) => {
+  await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
+  t.regex((await lockweave(["top"])).stdout, /^0 +- +held +- +\d+\.\d s +LOCK_pay +a{12} +-$/m);
+});
 
-outsideMatrixSerially("top ignores an invalid announcement", async (t) => {
+inMatrixSerially("top ignores an invalid announcement", async (t) => {
   await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
   for (const said of [
     "no JSON",
@@ -291,7 +285,7 @@ outsideMatrixSerially("top ignores an invalid announcement", async (t) => {
   }
 });
 
-outsideMatrixSerially("top shortens very long texts, and prints no escape characters", async (t) => {
+inMatrixSerially("top shortens very long texts, and prints no escape characters", async (t) => {
   const escape = "\u001B[2J";
   await admin.set("LOCK_big", escape + "x".repeat(2_000_000), "PX", 60_000);
   await admin.set("LOCK_pay", "a".repeat(32), "PX", 60_000);
@@ -347,12 +341,15 @@ outsideMatrixSerially(
     t.is(code, 2);
     t.regex(stderr, /^lockweave: Cannot read redis:\/\/127\.0\.0\.1:1: .*ECONNREFUSED.*\.\n/);
     t.false(stderr.includes("secret"));
-    t.regex((await lockweave(["top"], { REDIS_URL: "" })).stderr, /Expected `--redis <url>`, or REDIS_URL/);
+    t.regex(
+      (await lockweave(["top"], { REDIS_URL: "" })).stderr,
+      /Expected `--redis <url>` or `--postgres <url>`/,
+    );
     t.regex((await lockweave(["inspect"])).stderr, /Expected the key of a lock/);
   },
 );
 
-outsideMatrixSerially(
+inMatrixSerially(
   "inspect reports a lock that the user may not read, instead of calling it free",
   async (t) => {
     await admin.set("LOCK_pay", "0".repeat(32), "PX", 60_000);
@@ -372,7 +369,7 @@ outsideMatrixSerially(
   },
 );
 
-outsideMatrixSerially("tail exits silently with 0 when its output is closed", async (t) => {
+inMatrixSerially("tail exits silently with 0 when its output is closed", async (t) => {
   const child = programs.start(["tail"]);
   let errors = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => void (errors += text));
@@ -385,7 +382,7 @@ outsideMatrixSerially("tail exits silently with 0 when its output is closed", as
   t.is(errors, "");
 });
 
-outsideMatrixSerially(
+inMatrixSerially(
   "top reads all masters of a quorum, and shows how many of them have each lock",
   async (t) => {
     const others = [await startRedis(), await startRedis()];
@@ -423,12 +420,12 @@ inMatrixSerially(
       );
       t.like(JSON.parse(stdout), { masters: 3, unanswered: 1, locks: [{ key: "LOCK_pay_1", masters: 2 }] });
       t.regex((await lockweave(["inspect", "LOCK_pay_1", ...urls])).stdout, /LOCK_pay_1/);
-      // The other masters started a short time ago, so they do not grant locks yet.
+      // The last master started a short time ago, so it does not grant locks yet. The first one may.
       const refused = await lockweave(["release", "LOCK_pay_1", "--yes", "--now", ...urls]);
       t.is(refused.code, 2);
       t.regex(
         refused.stderr,
-        /\nlockweave: LOCK_pay_1: .*only 0 of 3 masters agreed, but 2 must.*\nSee .*\n$/,
+        /\nlockweave: LOCK_pay_1: .*only [01] of 3 masters agreed, but 2 must.*\nSee .*\n$/,
       );
       await others[1]?.stop();
       const alone = await lockweave(["top", "--json", ...urls]);

@@ -1,6 +1,7 @@
 import test from "ava";
 import type { Redis } from "ioredis";
-import { openDeployment, type Deployment } from "../../transformer/console/deployment";
+import { openDeployment } from "../../transformer/console/open-deployment";
+import type { Deployment } from "../../transformer/console/port/deployment";
 import { LockScanner } from "../../transformer/console/lock-scanner";
 import { releaseByForce } from "../../transformer/console/force-release";
 import { Releases } from "../../transformer/console/ui/releases";
@@ -9,6 +10,7 @@ import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 import { forbiddenIn, hostileTexts, PIECES } from "../cli/hostile";
 import { Programs } from "./programs";
+import { inMatrixSerially } from "../support/suites";
 
 // The console prints whatever another program wrote to Redis without harm, and never ends with a stack trace.
 
@@ -20,7 +22,7 @@ let deployment: Deployment;
 test.before(async () => {
   server = await startRedis();
   admin = server.client();
-  deployment = await openDeployment([server.url]);
+  deployment = await openDeployment({ redis: [server.url], match: "*", prefix: "" });
   programs = new Programs(server.url);
 });
 test.afterEach.always(async () => {
@@ -35,7 +37,6 @@ test.after.always(async () => {
 /** All pieces at once, except NUL, which no argument of a process can contain. */
 const ALL = PIECES.join("").replaceAll("\0", "");
 const TEXTS = [...hostileTexts(60), ALL];
-const OPTIONS = { match: "LOCK_*", prefix: "" };
 const PROCESS = "a".repeat(12);
 const ID = "a".repeat(32);
 
@@ -52,7 +53,7 @@ async function writeHostileLocks(): Promise<void> {
   }
 }
 
-test.serial("no command prints characters that control a terminal", async (t) => {
+inMatrixSerially("no command prints terminal control characters", async (t) => {
   await writeHostileLocks();
   const outputs: Record<string, string> = {};
   const run = async (...args: readonly string[]): Promise<string> => {
@@ -76,7 +77,7 @@ test.serial("no command prints characters that control a terminal", async (t) =>
   for (const [command, output] of Object.entries(outputs)) t.deepEqual(forbiddenIn(output), [], command);
 });
 
-test.serial("tail prints no characters that control a terminal, as text or as JSON", async (t) => {
+inMatrixSerially("tail prints no terminal control characters, as text or as JSON", async (t) => {
   for (const args of [["tail"], ["tail", "--json"]]) {
     await admin.flushall();
     const child = programs.start(args);
@@ -115,28 +116,28 @@ const WRONG: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
 };
 
 for (const [what, write] of Object.entries(WRONG)) {
-  test.serial(`the scanner still shows a lock if its holder's announcement is ${what}`, async (t) => {
+  inMatrixSerially(`the scanner still shows a lock if its holder's announcement is ${what}`, async (t) => {
     await admin.set("LOCK_pay", ID, "PX", 600_000);
     await write(`lockweave:2:process:${PROCESS}`);
-    const { locks } = await new LockScanner(OPTIONS).look(deployment);
+    const { locks } = await new LockScanner(deployment).look();
     t.deepEqual(locks[0]?.holders[0]?.process, { number: PROCESS });
-    t.is((await new LockScanner(OPTIONS).lookAtOne(deployment, "LOCK_pay"))?.row.key, "LOCK_pay");
+    t.is((await new LockScanner(deployment).lookAtOne("LOCK_pay"))?.row.key, "LOCK_pay");
   });
 
-  test.serial(
+  inMatrixSerially(
     `the scanner shows ${what} in place of a lock and its queue as held, and release refuses it`,
     async (t) => {
       await write("LOCK_pay");
       await write("lockweave:2:queue:{LOCK_pay}");
-      t.is((await new LockScanner(OPTIONS).lookAtOne(deployment, "LOCK_pay"))?.row.state, "held");
-      await new LockScanner(OPTIONS).look(deployment);
-      t.is(typeof (await new Releases(deployment, OPTIONS).ask("LOCK_pay", false)), "string");
+      t.is((await new LockScanner(deployment).lookAtOne("LOCK_pay"))?.row.state, "held");
+      await new LockScanner(deployment).look();
+      t.is(typeof (await new Releases(deployment).ask("LOCK_pay", false)), "string");
       t.is(await admin.exists("LOCK_pay"), 1);
     },
   );
 }
 
-test.serial("top lists a lock without an error if an announcement is a sorted set", async (t) => {
+inMatrixSerially("top lists a lock without an error if an announcement is a sorted set", async (t) => {
   await admin.set("LOCK_pay", ID, "PX", 600_000);
   await admin.zadd(`lockweave:2:process:${PROCESS}`, 1, "a");
   const { code, stdout, stderr } = await programs.lockweave(["top"]);
@@ -155,7 +156,7 @@ async function endsWithMessage(run: Promise<unknown>): Promise<string> {
 const BLIND = "redis://blind:secret@";
 
 for (const command of COMMANDS) {
-  test.serial(
+  inMatrixSerially(
     `the console ${command === "strlen" ? "works" : "reports NOPERM"} for a Redis user without ${command}`,
     async (t) => {
       await admin.set("LOCK_pay", ID, "PX", 600_000);
@@ -174,11 +175,11 @@ for (const command of COMMANDS) {
       const url = server.url.replace("redis://", BLIND);
       const message = await endsWithMessage(
         (async () => {
-          const blind = await openDeployment([url]);
+          const blind = await openDeployment({ redis: [url], match: "*", prefix: "" });
           try {
-            await new LockScanner(OPTIONS).look(blind);
-            const seen = await new LockScanner(OPTIONS).lookAtOne(blind, "LOCK_pay");
-            if (seen !== undefined) await releaseByForce(blind, "", seen, true);
+            await new LockScanner(blind).look();
+            const seen = await new LockScanner(blind).lookAtOne("LOCK_pay");
+            if (seen !== undefined) await releaseByForce(blind, seen, true);
           } finally {
             blind.close();
           }
@@ -189,7 +190,7 @@ for (const command of COMMANDS) {
   );
 }
 
-test.serial("top prints the NOPERM message and no stack trace if Redis forbids a command", async (t) => {
+inMatrixSerially("top prints the NOPERM message and no stack trace if Redis forbids a command", async (t) => {
   await admin.call("ACL", "SETUSER", "blind", "reset", "on", ">secret", "~*", "&*", "+@all", "-dbsize");
   const { code, stderr } = await programs.lockweave([
     "top",
@@ -197,15 +198,19 @@ test.serial("top prints the NOPERM message and no stack trace if Redis forbids a
     server.url.replace("redis://", BLIND),
   ]);
   t.is(code, 2);
-  t.regex(stderr, /^lockweave: The locks cannot be read: NOPERM .*\nSee `lockweave --help`\.\n$/);
+  t.regex(stderr, /^lockweave: The locks cannot be read: NOPERM .*\nSee `npx lockweave --help`\.\n$/);
 });
 
-test.serial("a Redis user who may not read announcements still sees the locks", async (t) => {
+inMatrixSerially("a Redis user who may not read announcements still sees the locks", async (t) => {
   await admin.set("LOCK_pay", ID, "PX", 600_000);
   const keys = ["~LOCK_*", "~lockweave:2:queue*"];
   await admin.call("ACL", "SETUSER", "blind", "reset", "on", ">secret", ...keys, "&*", "+@all");
-  const blind = await openDeployment([server.url.replace("redis://", BLIND)]);
-  const { locks } = await new LockScanner(OPTIONS).look(blind);
+  const blind = await openDeployment({
+    redis: [server.url.replace("redis://", BLIND)],
+    match: "*",
+    prefix: "",
+  });
+  const { locks } = await new LockScanner(blind).look();
   blind.close();
   t.deepEqual(locks[0]?.holders[0]?.process, { number: PROCESS });
 });

@@ -1,6 +1,6 @@
 import test from "ava";
 import * as fc from "fast-check";
-import { openDeployment } from "../../transformer/console/deployment";
+import { openDeployment, type Target } from "../../transformer/console/open-deployment";
 import { startRedis } from "../support/redis-server";
 import { Programs } from "./programs";
 
@@ -34,27 +34,45 @@ const FORMS: Readonly<Record<string, (secret: string, host: string) => string>> 
   "another scheme": (secret, host) => `http://app:${secret}@${host}`,
 };
 
-test("no error about an unreachable server contains a part of a password", async (t) => {
-  const urls = fc
-    .tuple(fc.constantFrom(...Object.entries(FORMS)), password, fc.boolean())
-    .map(([[form, url], secret, isEncoded]) => ({
-      form,
-      url: url(isEncoded ? encodeURIComponent(secret) : secret, "127.0.0.1:1"),
-    }));
-  await fc.assert(
-    fc.asyncProperty(urls, async ({ form, url }) => {
-      const error = await openDeployment([url]).then(
-        () => new Error("it was reached"),
-        (reason: unknown) => reason as Error,
-      );
-      t.is(error.name, "Error", `${form}: ${error.stack}`);
-      if (error.message.includes(BEGINNING) || error.message.includes(END))
-        throw new Error(`${form}: ${url}: ${error.message}`);
-    }),
-    { numRuns: 200, seed: 32 },
-  );
-  t.pass();
-});
+const POSTGRES_FORMS: typeof FORMS = {
+  "a user and a password": (secret, host) => `postgres://app:${secret}@${host}/shop`,
+  "another scheme": (secret, host) => `postgresql://app:${secret}@${host}/shop?sslmode=disable`,
+  "a parameter": (secret, host) => `postgres://app@${host}/shop?password=${secret}`,
+  "parameters of other names": (secret, host) =>
+    `postgres://${host}/shop?sslpassword=${secret}&token=${secret}#${secret}`,
+  "several hosts": (secret, host) => `postgres://app:${secret}@${host},${host}/shop`,
+  "no scheme": (secret, host) => `app:${secret}@${host}`,
+  "the scheme of Redis": (secret, host) => `redis://app:${secret}@${host}`,
+};
+
+const TARGETS: readonly [name: string, forms: typeof FORMS, at: (url: string) => Target][] = [
+  ["Redis", FORMS, (url) => ({ redis: [url], match: "*", prefix: "" })],
+  ["PostgreSQL", POSTGRES_FORMS, (postgres) => ({ postgres, match: "*", schema: "lockweave" })],
+];
+
+for (const [name, forms, at] of TARGETS) {
+  test(`no error about an unreachable ${name} contains a part of a password`, async (t) => {
+    const urls = fc
+      .tuple(fc.constantFrom(...Object.entries(forms)), password, fc.boolean())
+      .map(([[form, url], secret, isEncoded]) => ({
+        form,
+        url: url(isEncoded ? encodeURIComponent(secret) : secret, "127.0.0.1:1"),
+      }));
+    await fc.assert(
+      fc.asyncProperty(urls, async ({ form, url }) => {
+        const error = await openDeployment(at(url)).then(
+          () => new Error("it was reached"),
+          (reason: unknown) => reason as Error,
+        );
+        t.is(error.name, "Error", `${form}: ${error.stack}`);
+        if (error.message.includes(BEGINNING) || error.message.includes(END))
+          throw new Error(`${form}: ${url}: ${error.message}`);
+      }),
+      { numRuns: 200, seed: 32 },
+    );
+    t.pass();
+  });
+}
 
 test.serial("no command prints a password that the server refuses or repeats", async (t) => {
   const secret = `${BEGINNING}@${END}`;

@@ -5,13 +5,18 @@ import { COMPILER, PACKAGE, type Finished } from "../hosts/project";
 
 const CLI = join(PACKAGE, "dist/transformer/cli/main.js");
 
-/** The processes of a test on one Redis: programs with locks, and commands that show them. */
+/** The processes of a test on one Redis or one PostgreSQL: programs with locks, and commands that show them. */
 export class Programs {
-  readonly #url: string;
+  readonly #store: { readonly redis: string } | { readonly postgres: string };
+  readonly #environment: Readonly<Record<string, string>>;
   readonly #children = new Set<ChildProcess>();
 
   constructor(url: string) {
-    this.#url = url;
+    const isPostgres = url.startsWith("postgres:");
+    this.#store = isPostgres ? { postgres: url } : { redis: url };
+    this.#environment = isPostgres
+      ? { REDIS_URL: "", POSTGRES_URL: url }
+      : { REDIS_URL: url, POSTGRES_URL: "" };
   }
 
   /** Runs a command until it exits. */
@@ -27,7 +32,7 @@ export class Programs {
   /** Starts a command that runs until `end()`. */
   start(args: readonly string[], env: Record<string, string> = {}): ChildProcessWithoutNullStreams {
     const child = spawn(process.execPath, [...COMPILER, CLI, ...args], {
-      env: { ...process.env, REDIS_URL: this.#url, ...env },
+      env: { ...process.env, ...this.#environment, ...env },
     });
     this.#children.add(child);
     return child;
@@ -36,7 +41,7 @@ export class Programs {
   /** Starts a process that runs the body. In it, `take(site, flag, part)` acquires a lock like a tagged function, and never releases it. */
   async program(
     body: string,
-    configuration = `{ redis: ${JSON.stringify(this.#url)}, announce: true }`,
+    configuration = JSON.stringify({ ...this.#store, announce: true }),
   ): Promise<ChildProcess> {
     const script = `
       const { configure, withLock, obtain, lockKey, wholeKey, open, acquire, retryCheck, release } = require(${JSON.stringify(join(PACKAGE, "dist/runtime/index.js"))});

@@ -3,10 +3,11 @@ import { once } from "node:events";
 import { join } from "node:path";
 import test from "ava";
 import type { Redis } from "ioredis";
-import { openDeployment, type Deployment } from "../../transformer/console/deployment";
+import { openDeployment } from "../../transformer/console/open-deployment";
+import type { Deployment } from "../../transformer/console/port/deployment";
 import { Releases } from "../../transformer/console/ui/releases";
 import { PACKAGE } from "../hosts/project";
-import { holdsOf } from "../support/beside";
+import { holdsOf } from "../support/auxiliary-keys";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { ofScript } from "../support/terminal";
 import { until } from "../support/until";
@@ -23,7 +24,7 @@ let deployment: Deployment;
 test.before(async () => {
   server = await startRedis();
   admin = server.client();
-  deployment = await openDeployment([server.url]);
+  deployment = await openDeployment({ redis: [server.url], match: "*", prefix: "" });
 });
 test.afterEach.always(() => admin.flushall());
 test.after.always(async () => {
@@ -65,9 +66,9 @@ const FORMS: Readonly<Record<string, () => string | readonly string[]>> = {
 
 for (const now of [true, false]) {
   test.serial(
-    `${now ? "freeing" : "revoking"} changes nothing if the value of the key changed after the question`,
+    `${now ? "freeing" : "revoking"} changes nothing if the value of the key changed after the prompt`,
     async (t) => {
-      const releases = new Releases(deployment, { match: "*", prefix: "" });
+      const releases = new Releases(deployment);
       let asked = 0;
       for (const [shown, before] of Object.entries(FORMS)) {
         for (const [found, after] of Object.entries(FORMS)) {
@@ -90,7 +91,7 @@ for (const now of [true, false]) {
 }
 
 test.serial("freeing deletes the key if its value is still the one that was shown", async (t) => {
-  const releases = new Releases(deployment, { match: "*", prefix: "" });
+  const releases = new Releases(deployment);
   for (const [shown, value] of Object.entries(FORMS)) {
     await put(value());
     const question = await releases.ask(KEY, true);
@@ -100,8 +101,8 @@ test.serial("freeing deletes the key if its value is still the one that was show
   }
 });
 
-test.serial("a reader that joins after the question keeps its hold", async (t) => {
-  const releases = new Releases(deployment, { match: "*", prefix: "" });
+test.serial("a reader that joins after the prompt keeps its hold", async (t) => {
+  const releases = new Releases(deployment);
   const [first, second] = [id("a"), id("b")];
   await put([first]);
   const question = await releases.ask(KEY, true);
@@ -112,7 +113,7 @@ test.serial("a reader that joins after the question keeps its hold", async (t) =
 });
 
 test.serial("revoking without --now refuses a key whose holder cannot be notified", async (t) => {
-  const releases = new Releases(deployment, { match: "*", prefix: "" });
+  const releases = new Releases(deployment);
   for (const [shown, why] of [
     ["a closed key", /^Nobody holds LOCK_pay: it is in its cooldown\. Fix: /],
     ["a reservation", /^Nobody holds LOCK_pay: it is reserved for the next waiter\. Fix: /],
@@ -125,7 +126,7 @@ test.serial("revoking without --now refuses a key whose holder cannot be notifie
 });
 
 test.serial("freeing refuses a value that cannot be compared, and leaves it unchanged", async (t) => {
-  const releases = new Releases(deployment, { match: "*", prefix: "" });
+  const releases = new Releases(deployment);
   for (const value of [Buffer.from([0xff, 0xfe]), Buffer.alloc(1_500_000, "x")]) {
     await admin.set(KEY, value);
     const answer = await releases.ask(KEY, true);
@@ -134,17 +135,20 @@ test.serial("freeing refuses a value that cannot be compared, and leaves it unch
   }
 });
 
-test.serial("release in a terminal changes nothing if the holder changed before the yes", async (t) => {
-  const command = [process.execPath, CLI, "release", KEY, "--now", "--redis", server.url];
-  await admin.set(KEY, `closed:${id("a")}`, "PX", 600_000);
-  const terminal = spawn("script", ofScript(command));
-  let shown = "";
-  terminal.stdout.setEncoding("utf8").on("data", (text: string) => void (shown += text));
-  const ended = once(terminal, "exit");
-  await until(() => shown.includes("[y/N]"));
-  await admin.set(KEY, id("b"), "PX", 600_000);
-  terminal.stdin.write("y\n");
-  await ended;
-  t.regex(shown, /nothing was changed/);
-  t.is(await admin.get(KEY), id("b"));
-});
+test.serial(
+  "release in a terminal changes nothing if the holder changed before the confirmation",
+  async (t) => {
+    const command = [process.execPath, CLI, "release", KEY, "--now", "--redis", server.url];
+    await admin.set(KEY, `closed:${id("a")}`, "PX", 600_000);
+    const terminal = spawn("script", ofScript(command));
+    let shown = "";
+    terminal.stdout.setEncoding("utf8").on("data", (text: string) => void (shown += text));
+    const ended = once(terminal, "exit");
+    await until(() => shown.includes("[y/N]"));
+    await admin.set(KEY, id("b"), "PX", 600_000);
+    terminal.stdin.write("y\n");
+    await ended;
+    t.regex(shown, /nothing was changed/);
+    t.is(await admin.get(KEY), id("b"));
+  },
+);

@@ -2,17 +2,33 @@ import test from "ava";
 import type { LockRow } from "../../transformer/console/snapshot";
 import { History } from "../../transformer/console/ui/history";
 
-// What `ui` remembers of the last hour.
+// The history of the last hour in `ui`.
 
 const MINUTE_MS = 60_000;
 const START = Date.UTC(2030, 0, 1, 12);
 
 function lock(key: string, waiting: number, more: Partial<LockRow> = {}): LockRow {
-  return { key, state: "held", holders: [], waiting, waiters: [], seenForMs: 0, masters: 1, ...more };
+  return {
+    key,
+    state: "held",
+    holders: [],
+    waiting,
+    queued: waiting,
+    waiters: [],
+    seenForMs: 0,
+    masters: 1,
+    ...more,
+  };
 }
 
 function holder(storeValue: string, number?: string): LockRow["holders"][number] {
-  return { storeValue, process: number === undefined ? undefined : { number }, leftMs: 1, isRevoked: false };
+  return {
+    storeValue,
+    process: number === undefined ? undefined : { number },
+    leftMs: 1,
+    isRevoked: false,
+    guardedBy: undefined,
+  };
 }
 
 test("the heat map keeps the largest number of waiters in each minute, for an hour", (t) => {
@@ -50,7 +66,7 @@ test("a hold lasts from its announced start to the first scan that does not find
   t.is(history.line("k")[0]?.to, START + 1_000);
 });
 
-test("a revoked hold is the same hold, and another holder is another one", (t) => {
+test("a hold stays the same hold when it is revoked, and the next holder has a new one", (t) => {
   const history = new History();
   const id = "0123456789abcdef".repeat(2);
   history.add([lock("k", 0, { holders: [holder(id)] })], START);
@@ -74,7 +90,7 @@ test("a revoked hold still shows the process that held it", (t) => {
   t.deepEqual(history.line("k"), [{ what: "holds", who: { number: "aaa" }, from: START }]);
 });
 
-test("the history keeps the locks that it knows if there are more than it can keep", (t) => {
+test("the history keeps the locks that it already has if there are more than it can keep", (t) => {
   const history = new History();
   const all = Array.from({ length: 700 }, (_, index) =>
     lock(`k${index}`, 0, { holders: [holder(`${index}`)] }),
@@ -87,7 +103,7 @@ test("the history keeps the locks that it knows if there are more than it can ke
 
 test("the history forgets a wait that ended more than an hour ago", (t) => {
   const history = new History();
-  history.add([lock("k", 1, { waiters: [{ number: "bbb" }] })], START);
+  history.add([lock("k", 1, { waiters: [{ number: "bbb", calls: 1 }] })], START);
   history.add([], START + 1_000);
   t.is(history.line("k").length, 1);
   history.add([], START + 61 * MINUTE_MS + 1_001);
@@ -96,7 +112,7 @@ test("the history forgets a wait that ended more than an hour ago", (t) => {
 
 test("the history keeps contended locks and the latest holds if there are very many", (t) => {
   const history = new History();
-  const contended = lock("contended", 1, { waiters: [{ number: "bbb" }] });
+  const contended = lock("contended", 1, { waiters: [{ number: "bbb", calls: 1 }] });
   history.add([contended], START);
   for (let round = 0; round < 1_000; round += 1) {
     const held = [holder(`${round}`)];

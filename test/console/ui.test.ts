@@ -6,6 +6,7 @@ import type { Question, State } from "../../transformer/console/ui/state";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 import { Programs } from "./programs";
+import { inMatrixSerially } from "../support/suites";
 
 // The answers of the server of `ui`, and who may get them.
 
@@ -89,7 +90,7 @@ const hold = (key: string, id: string): Promise<unknown> => admin.set(key, id.re
 const waitForKey = (key: string): Promise<void> =>
   until(async () => (await stateOf()).locks.some((lock) => lock.key === key));
 
-test.serial(
+inMatrixSerially(
   "ui serves the page, its script, style, and icon under a strict content security policy",
   async (t) => {
     for (const [path, type] of [
@@ -109,7 +110,7 @@ test.serial(
   },
 );
 
-test.serial("a request without the right token reads no locks and releases none", async (t) => {
+inMatrixSerially("a request without the right token reads no locks and releases none", async (t) => {
   await hold("LOCK_pay", "a");
   await waitForKey("LOCK_pay");
   for (const authorization of [
@@ -132,7 +133,7 @@ test.serial("a request without the right token reads no locks and releases none"
   t.is(await admin.get("LOCK_pay"), "a".repeat(32));
 });
 
-test.serial("ui rejects a request from another host or origin, even with the token", async (t) => {
+inMatrixSerially("ui rejects a request from another host or origin, even with the token", async (t) => {
   const own = `127.0.0.1:${page.port}`;
   const refused: Readonly<Record<string, string>>[] = [
     { host: "evil.example" },
@@ -159,12 +160,12 @@ test.serial("ui rejects a request from another host or origin, even with the tok
     t.is((await ask("/state", headers)).status, 200, JSON.stringify(headers));
 });
 
-test.serial("ui listens only on 127.0.0.1", async (t) => {
+inMatrixSerially("ui listens only on 127.0.0.1", async (t) => {
   // 127.0.0.2 is this machine, too. A server that listens on all addresses would answer there.
   await t.throwsAsync(ask("/", {}, undefined, "127.0.0.2"), { code: "ECONNREFUSED" });
 });
 
-test.serial("ui answers invalid requests with 400 or 404", async (t) => {
+inMatrixSerially("ui answers invalid requests with 400 or 404", async (t) => {
   t.is((await ask("/other")).status, 404);
   t.is((await ask("/release")).status, 404);
   t.is((await ask("/release", {}, "{}")).status, 400);
@@ -175,7 +176,7 @@ test.serial("ui answers invalid requests with 400 or 404", async (t) => {
   t.is((await ask("/state")).status, 200);
 });
 
-test.serial(
+inMatrixSerially(
   "ui reports holders and waiters, the number of commands, and the history of one lock",
   async (t) => {
     const holder = await programs.program('await take("OrderService.pay", "pay", 1);');
@@ -214,7 +215,7 @@ test.serial(
   },
 );
 
-test.serial(
+inMatrixSerially(
   "ui shows the 200 most contended of 300 locks, and finds a lock by a part of its key",
   async (t) => {
     const pipeline = admin.pipeline();
@@ -232,37 +233,40 @@ test.serial(
   },
 );
 
-test.serial("ui revokes or frees a lock only after a confirmation, which works once", async (t) => {
+inMatrixSerially("ui revokes or frees a lock only after a confirmation, which works once", async (t) => {
   await programs.program('await obtain(lockKey("pay", 1));');
   const held = await admin.get("LOCK_pay_1");
   const asked = await post<Question>("/release", { key: "LOCK_pay_1", now: false });
   t.regex(asked.question, /^Revoke it\?/);
   t.is(asked.lock.key, "LOCK_pay_1");
   t.is(await admin.get("LOCK_pay_1"), held);
-  const revoked = await post<{ said: string }>("/confirm", { confirmation: asked.confirmation });
-  t.regex(revoked.said, /^Revoked: it was held by /);
+  const revoked = await post<{ result: string }>("/confirm", { confirmation: asked.confirmation });
+  t.regex(revoked.result, /^Revoked: it was held by /);
   t.regex((await admin.get("LOCK_pay_1")) ?? "", /^revoked:/);
-  const again = await post<{ said: string }>("/confirm", { confirmation: asked.confirmation });
-  t.regex(again.said, /^Nothing was changed/);
+  const again = await post<{ result: string }>("/confirm", { confirmation: asked.confirmation });
+  t.regex(again.result, /^Nothing was changed/);
   const now = await post<Question>("/release", { key: "LOCK_pay_1", now: true });
   t.regex(now.question, /^Free it now\?/);
-  t.regex((await post<{ said: string }>("/confirm", { confirmation: now.confirmation })).said, /^Freed: /);
+  t.regex(
+    (await post<{ result: string }>("/confirm", { confirmation: now.confirmation })).result,
+    /^Freed: /,
+  );
   t.is(await admin.get("LOCK_pay_1"), null);
   t.deepEqual(await post("/release", { key: "LOCK_pay_1", now: true }), {
-    said: "LOCK_pay_1 is free: there is nothing to release.",
+    result: "LOCK_pay_1 is free: there is nothing to release.",
   });
 });
 
-test.serial("a confirmation changes nothing if another holder has the lock by then", async (t) => {
+inMatrixSerially("a confirmation changes nothing if another holder has the lock by then", async (t) => {
   await hold("LOCK_pay", "a");
   const { confirmation } = await post<Question>("/release", { key: "LOCK_pay", now: true });
   await hold("LOCK_pay", "b");
-  const { said } = await post<{ said: string }>("/confirm", { confirmation });
-  t.is(said, "The lock has changed in the meantime, so nothing was changed.");
+  const { result } = await post<{ result: string }>("/confirm", { confirmation });
+  t.is(result, "The lock has changed in the meantime, so nothing was changed.");
   t.is(await admin.get("LOCK_pay"), "b".repeat(32));
 });
 
-test.serial(
+inMatrixSerially(
   "ui reports an unreachable server without its password, and keeps the last locks that it saw",
   async (t) => {
     const other = await startRedis();
@@ -273,11 +277,12 @@ test.serial(
     await until(async () => (await stateOf()).trouble !== undefined);
     const state = await stateOf();
     t.is(state.locks[0]?.key, "LOCK_pay");
+    t.true((state.staleForMs ?? 0) > 0);
     t.false(JSON.stringify(state).includes("secret"));
   },
 );
 
-test.serial("ui exits with 2 if its port is in use or is not a port", async (t) => {
+inMatrixSerially("ui exits with 2 if its port is in use or is not a port", async (t) => {
   const taken = await programs.lockweave(["ui", "--port", String(page.port)]);
   t.is(taken.code, 2);
   t.regex(taken.stderr, /^lockweave: Cannot serve the page: .*EADDRINUSE/);

@@ -12,6 +12,8 @@ interface Exception {
 
 const PASSED_ON = "The handler comes from the local queues, which wrap each of their handlers in `rooted()`.";
 const ENDS_ROOTED = "It does nothing but call `end`, which is wrapped in `rooted()`.";
+const FROM_STATE = "`ClientState` calls its listeners from handlers in the root context.";
+const SETTLES = "It settles a promise and calls nothing of a caller.";
 const RECORDS = "It records the event for a test and calls nothing of a caller.";
 
 const EXCEPTIONS: readonly Exception[] = [
@@ -48,7 +50,7 @@ const EXCEPTIONS: readonly Exception[] = [
   },
   {
     file: "stores/quorum/quorum.ts",
-    code: "onWakeUp: (place) => listener.onWakeUp(place)",
+    code: "onWakeUp: (ticket) => listener.onWakeUp(ticket)",
     reason: PASSED_ON,
   },
   { file: "stores/quorum/quorum.ts", code: "onReconnect: () => listener.onReconnect()", reason: PASSED_ON },
@@ -61,6 +63,41 @@ const EXCEPTIONS: readonly Exception[] = [
     file: "stores/quorum/quorum.ts",
     code: "shortestLeaseMs: () => listener.shortestLeaseMs?.() ?? Infinity",
     reason: "It returns a number and calls nothing of a caller.",
+  },
+  {
+    file: "stores/redis/node-redis/topology.ts",
+    code: "up: () => this.#notify(({ nodeAdded }) => nodeAdded())",
+    reason: FROM_STATE,
+  },
+  {
+    file: "stores/redis/node-redis/topology.ts",
+    code: "down: () => this.#onDown(client)",
+    reason: FROM_STATE,
+  },
+  {
+    file: "stores/redis/glide/topology.ts",
+    code: "up: () => this.#notify(({ nodeAdded }) => nodeAdded())",
+    reason: "`#notify` calls the listeners in the root context.",
+  },
+  {
+    file: "stores/redis/glide/topology.ts",
+    code: "down: () => this.#notify(({ nodeGone }) => nodeGone())",
+    reason: "`#notify` calls the listeners in the root context.",
+  },
+  {
+    file: "stores/postgres/postgres-js/socket.ts",
+    code: 'socket.once("error", fail)',
+    reason: SETTLES,
+  },
+  {
+    file: "stores/postgres/postgres-js/socket.ts",
+    code: 'socket.once("error", fail).once("close", () => fail(new Error("the connection is closed")))',
+    reason: SETTLES,
+  },
+  {
+    file: "stores/postgres/postgres-js/socket.ts",
+    code: 'socket.once("connect", () => {',
+    reason: SETTLES,
   },
   {
     file: "stores/redis/protocol-fault.ts",
@@ -96,9 +133,9 @@ test("each timer, tick, and handler of the runtime uses the root context or is l
   t.true(places.length > 80, "the runtime has many of them");
   const unrooted = places.filter(({ isRooted }) => !isRooted).map(placeOf);
   const listed = EXCEPTIONS.map(placeOf);
-  const unlisted = unrooted.filter((place) => !listed.includes(place));
+  const unlisted = unrooted.filter((ticket) => !listed.includes(ticket));
   t.deepEqual(unlisted, [], "each site must use the root context or be listed with a reason");
-  const gone = listed.filter((place) => !unrooted.includes(place));
+  const gone = listed.filter((ticket) => !unrooted.includes(ticket));
   t.deepEqual(gone, [], "these listed sites are no longer in the code");
   t.true(EXCEPTIONS.every(({ reason }) => reason.endsWith(".")));
 });
@@ -112,7 +149,7 @@ test("the finder reads the files that are known to have timers, ticks, and handl
     "lock/on-abort.ts",
     "diagnostics/slow-locks.ts",
     "stores/redis/confirmer.ts",
-    "stores/redis/inbox.ts",
+    "stores/redis/ioredis/subscription.ts",
   ]) {
     t.true(files.has(file), file);
   }
@@ -137,9 +174,9 @@ test("the finder finds each way to run a callback later", (t) => {
     'client.prependListener("ready", look);',
     'signal.addEventListener("abort", look, { once: true });',
     'subscribe("lockweave:grant", look);',
-    "store.listen({ onHint: (place) => look(place) });",
-    "store.listen({ onHint(place) { look(place); } });",
-    "store.listen({ onHint });",
+    "store.listen({ onWakeUp: (ticket) => look(ticket) });",
+    "store.listen({ onWakeUp(ticket) { look(ticket); } });",
+    "store.listen({ onWakeUp });",
     "class Look { begin() { if (this.isIdle) setTimeout(() => this.end(), 1); } }",
   ]) {
     t.deepEqual(found(source), [false], source);
@@ -165,9 +202,9 @@ test("the finder recognizes callbacks that run in the root context", (t) => {
 test("the finder recognizes callbacks that are wrapped in rooted()", (t) => {
   t.deepEqual(found('client.on("ready", rooted(look));'), [true, true]);
   t.deepEqual(found('const onReady = rooted(look); client.on("ready", onReady);'), [true, true]);
-  t.deepEqual(found("store.listen({ onHint: rooted(look), onWarning() {} });"), [true, true]);
+  t.deepEqual(found("store.listen({ onWakeUp: rooted(look), onWarning() {} });"), [true, true]);
   t.deepEqual(found('const onReady = rooted(look); client.on("ready", onEnd);'), [true, false]);
-  t.deepEqual(found("store.listen({ onHint: rooted(look), onWarning: warn });"), [true, false, true]);
+  t.deepEqual(found("store.listen({ onWakeUp: rooted(look), onWarning: warn });"), [true, false, true]);
 });
 
 test("the finder does not count code after a call of inRoot() as a part of it", (t) => {

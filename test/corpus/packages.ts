@@ -126,7 +126,7 @@ export const OPTIONS: ts.CompilerOptions = {
   },
 };
 
-/** Installs the package's sources in their own project, beside their dependencies. */
+/** Installs the package's sources in their own project, next to their dependencies. */
 export function install({ name, version, sources, also = [] }: Package): string {
   const project = path.join(CACHE, `${name}@${version}`.replaceAll("/", "+"));
   const root = path.join(project, "package");

@@ -99,7 +99,7 @@ const MOCHA = {
   woven: ["mocha", "--require=lockweave/register", "--require=./corpus-set-up.mjs", ...MOCHA_REPORT],
 } as const;
 
-/** Its tests import the sources of two packages that are beside it in its repository. */
+/** Its tests import the sources of two packages that are next to it in its repository. */
 const AUTOMERGE_OPTIONS = String.raw`resolve: { alias: [{ find: /^(?:\.\.\/)+(automerge-repo-[^/]+)\/src\/index\.js$/, replacement: "@automerge/$1" }] },`;
 
 /** The published ones extend files that are not in the package. */

@@ -1,10 +1,15 @@
 import ts from "typescript";
 
-/** Returns the text with a tag before every function that can be locked, and the number of tags. */
+/**
+ * Returns the text with a tag before every function that can be locked, and the number of these functions.
+ *
+ * @param attributes the attributes of each tag. If they are `undefined`, the function gets none
+ */
 export function tagAll(
   fileName: string,
   text: string,
-  attributes: string | ((index: number) => string),
+  attributes: string | ((index: number) => string | undefined),
+  tag: "redisLock" | "needsLock" = "redisLock",
 ): { text: string; count: number } {
   const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
   if (!ts.isExternalModule(file)) return { text, count: 0 };
@@ -18,8 +23,9 @@ export function tagAll(
   let tagged = text;
   for (const [index, { at, isGenerator }] of [...places.entries()].toReversed()) {
     const given = typeof attributes === "string" ? attributes : attributes(index);
+    if (given === undefined) continue;
     const words = isGenerator ? given.replace(/reentrant=\w+/, "") : given;
-    tagged = `${tagged.slice(0, at)}/** @redisLock ${words} */ ${tagged.slice(at)}`;
+    tagged = `${tagged.slice(0, at)}/** @${tag} ${words} */ ${tagged.slice(at)}`;
   }
   return { text: tagged, count: places.length };
 }

@@ -8,6 +8,7 @@ import { LockError } from "../../runtime/base/errors";
 import type { WholeStore } from "../../runtime/stores/port";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { URL_LIBRARIES } from "../support/client-libraries";
 import { FleetProcess } from "../support/fleet";
 import { freePort, startRedis, type RedisServer } from "../support/redis-server";
 import { retire } from "../support/retire";
@@ -60,54 +61,61 @@ function clientOf(t: ExecutionContext, options: Pick<RedisOptions, "port" | "tls
   return client;
 }
 
-test("a rediss:// connection to a plain port is reported as a misconfiguration", async (t) => {
-  const url = `rediss://127.0.0.1:${server.port}`;
-  isMisconfigured(t, await refusal(t, redisStoreAt(url)), /speaks TLS, and the server does not/);
-  const client = clientOf(t, { tls: {} });
-  isMisconfigured(t, await refusal(t, redisStore(client)), /speaks TLS, and the server does not/);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a rediss:// connection to a plain port is reported as a misconfiguration`, async (t) => {
+    const url = `rediss://127.0.0.1:${server.port}`;
+    isMisconfigured(t, await refusal(t, redisStoreAt(at(url))), /speaks TLS, and the server does not/);
+    const client = clientOf(t, { tls: {} });
+    isMisconfigured(t, await refusal(t, redisStore(client)), /speaks TLS, and the server does not/);
+  });
+}
 
-test("a redis:// connection to a TLS port is reported as a misconfiguration", async (t) => {
-  const certificate = ["-days", "1", "-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"];
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  execFileSync("openssl", ["req", "-x509", ...kind, ...certificate], { cwd: dir, stdio: "ignore" });
-  const files = ["--tls-cert-file", join(dir, "cert.pem"), "--tls-key-file", join(dir, "key.pem")];
-  const port = await freePort();
-  const secure = await startRedis("--tls-port", String(port), ...files, "--tls-auth-clients", "no");
-  t.teardown(secure.stop);
-  const store = redisStoreAt(`redis://127.0.0.1:${port}`);
-  isMisconfigured(t, await refusal(t, store), /speaks TLS, and the connection does not/);
-  isMisconfigured(t, await refusal(t, redisStore(clientOf(t, { port }))), /Fix: write rediss:/);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a redis:// connection to a TLS port is reported as a misconfiguration`, async (t) => {
+    const certificate = ["-days", "1", "-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"];
+    const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    execFileSync("openssl", ["req", "-x509", ...kind, ...certificate], { cwd: dir, stdio: "ignore" });
+    const files = ["--tls-cert-file", join(dir, "cert.pem"), "--tls-key-file", join(dir, "key.pem")];
+    const port = await freePort();
+    const secure = await startRedis("--tls-port", String(port), ...files, "--tls-auth-clients", "no");
+    t.teardown(secure.stop);
+    const store = redisStoreAt(at(`redis://127.0.0.1:${port}`));
+    isMisconfigured(t, await refusal(t, store), /speaks TLS, and the connection does not/);
+    isMisconfigured(t, await refusal(t, redisStore(clientOf(t, { port }))), /Fix: write rediss:/);
+  });
+}
 
-test("a Redis that has reached maxclients is named in the error and retried", async (t) => {
-  const full = await startRedis();
-  t.teardown(full.stop);
-  const admin = full.client();
-  const clients = String(await admin.client("LIST"))
-    .trim()
-    .split("\n").length;
-  await admin.call("CONFIG", "SET", "maxclients", clients);
-  const words =
-    /reached its limit of client connections \(.*max number of clients.*Fix: raise its maxclients/;
-  const hasty = processOver(t, redisStoreAt(full.url));
-  // On a busy machine, a call may give up before it knows the reason.
-  for (let error: LockError | undefined; !words.test(error?.message ?? "");) {
-    error = await t.throwsAsync<LockError>(
-      hasty.call(KEY, SHORT, () => t.fail()),
-      { code: "LOCK_UNREACHABLE" },
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a Redis that has reached maxclients is named in the error and retried`, async (t) => {
+    const full = await startRedis();
+    t.teardown(full.stop);
+    const admin = full.client();
+    const clients = String(await admin.client("LIST"))
+      .trim()
+      .split("\n").length;
+    await admin.call("CONFIG", "SET", "maxclients", clients);
+    const words =
+      /reached its limit of client connections \(.*max number of clients.*Fix: raise its maxclients/;
+    const hasty = processOver(t, redisStoreAt(at(full.url)));
+    // On a busy machine, a call may give up before it knows the reason.
+    for (let error: LockError | undefined; !words.test(error?.message ?? "");) {
+      error = await t.throwsAsync<LockError>(
+        hasty.call(KEY, SHORT, () => t.fail()),
+        { code: "LOCK_UNREACHABLE" },
+      );
+    }
+    const waiting = processOver(t, redisStoreAt(at(full.url))).call(
+      KEY,
+      { retryTimes: 1, waitTime: "20s" },
+      () => "in",
     );
-  }
-  const waiting = processOver(t, redisStoreAt(full.url)).call(
-    KEY,
-    { retryTimes: 1, waitTime: "20s" },
-    () => "in",
-  );
-  await admin.call("CONFIG", "SET", "maxclients", 100);
-  t.is(await waiting, "in");
-});
+    await admin.call("CONFIG", "SET", "maxclients", 100);
+    t.is(await waiting, "in");
+  });
+}
 
-const PART = /one node of a Cluster, and has only some of the keys.*Fix: use `new Cluster/;
+const PART =
+  /one node of a Cluster, and has only some of the keys.*Fix: (?:use `new Cluster|pass a client that createCluster\(\) made)/;
 
 async function oneOfCluster(t: ExecutionContext): Promise<RedisServer> {
   const node = await startRedis("--cluster-enabled", "yes");
@@ -116,11 +124,13 @@ async function oneOfCluster(t: ExecutionContext): Promise<RedisServer> {
   return node;
 }
 
-test("the URL or the client of one Cluster node is reported as a misconfiguration", async (t) => {
-  const node = await oneOfCluster(t);
-  isMisconfigured(t, await refusal(t, redisStoreAt(node.url)), PART);
-  isMisconfigured(t, await refusal(t, redisStore(node.client())), PART);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}the URL or the client of one Cluster node is reported as a misconfiguration`, async (t) => {
+    const node = await oneOfCluster(t);
+    isMisconfigured(t, await refusal(t, redisStoreAt(at(node.url))), PART);
+    isMisconfigured(t, await refusal(t, redisStore(node.client())), PART);
+  });
+}
 
 test("a single Cluster node that has all slots works like any other Redis", async (t) => {
   const node = await startRedis("--cluster-enabled", "yes");

@@ -56,7 +56,7 @@ async function excessMs(watcher: Redis): Promise<number> {
 }
 
 test.serial(
-  "a caller behind an abort in the same tick never trusts more time than Redis has for it",
+  "a waiter behind a call that aborts in the same tick never trusts its lock for longer than Redis holds it",
   async (t) => {
     await startOthers(t);
     configure({ redis: server.url, woven: false });
@@ -83,7 +83,7 @@ test.serial(
 );
 
 test.serial(
-  "a caller behind an abort during a script reload never trusts more time than Redis has for it",
+  "a waiter behind a call that aborts during a script reload never trusts its lock for longer than Redis holds it",
   async (t) => {
     const proxy = await startTcpProxy(server.port);
     t.teardown(proxy.stop);

@@ -32,7 +32,7 @@ interface Network {
 /** What happens while the body runs. */
 const TROUBLES: Record<string, (network: Network) => Promise<void>> = {
   "the release is not answered": async ({ proxy }) => proxy.blackHole(),
-  "the connection breaks for good": ({ proxy }) => proxy.stop(),
+  "the connection breaks permanently": ({ proxy }) => proxy.stop(),
   "the connection is reset instead of the release's reply": async ({ proxy, key }) =>
     void proxy.strike(1, "reset", key),
   "Redis refuses the release": async ({ proxy, key }) =>

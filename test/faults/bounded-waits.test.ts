@@ -1,11 +1,18 @@
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
+import { Client } from "pg";
 import { LockMisconfiguredError, LockUnreachableError } from "../../runtime/base/errors";
 import type { WholeStore } from "../../runtime/stores/port";
+import { migrationSql } from "../../runtime/stores/postgres/migration";
+import { postgresStore } from "../../runtime/stores/postgres/postgres-store";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { KINDS } from "../stores/postgres/kinds";
 import { FleetProcess } from "../support/fleet";
 import { startLagWatch } from "../support/lag";
 import { monotonicMs } from "../support/monotonic";
+import { startPostgresProxy, type PostgresProxy } from "../support/postgres-proxy";
+import { signalAll, startPostgres, type PostgresServer } from "../support/postgres-server";
+import { retire } from "../support/retire";
 import { startRedis, startRedisAt, type ClientOptions, type RedisServer } from "../support/redis-server";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
@@ -138,12 +145,69 @@ for (const [outageName, outage] of Object.entries(OUTAGES)) {
 }
 
 for (const [clientName, options] of Object.entries(CLIENTS)) {
-  test(`a wait with ${clientName} ends with its budget if Redis was never there`, async (t) => {
+  test(`a wait with ${clientName} ends with its budget if Redis was never reachable`, async (t) => {
     const server = await startRedis();
     await server.stop();
     const { store, close } = open(server.port, options);
     t.teardown(close);
     await waitInVain(t, new FleetProcess({ store, logger: { warn: () => {} } }));
+  });
+}
+
+interface PostgresNet {
+  readonly server: PostgresServer;
+  readonly proxy: PostgresProxy;
+}
+
+/** A server that is down must not be behind the proxy, which would accept connections. */
+const POSTGRES_OUTAGES: Record<
+  string,
+  Pick<Outage, "isOfNetwork"> & Record<"begin" | "end", (net: PostgresNet) => unknown>
+> = {
+  "the network is a black hole": {
+    isOfNetwork: true,
+    begin: ({ proxy }) => proxy.blackHole(),
+    end: ({ proxy }) => proxy.heal(),
+  },
+  "PostgreSQL hangs": {
+    isOfNetwork: false,
+    begin: ({ server }) => signalAll(server, "SIGSTOP"),
+    end: ({ server }) => signalAll(server, "SIGCONT"),
+  },
+  "PostgreSQL is down": {
+    isOfNetwork: false,
+    begin: ({ server }) => server.halt(),
+    end: ({ server }) => server.resume(),
+  },
+};
+
+for (const [name, { isOfNetwork, begin, end }] of Object.entries(POSTGRES_OUTAGES)) {
+  test(`a wait for a lock in PostgreSQL ends with its budget over each library while ${name}, and a call afterwards works`, async (t) => {
+    const server = await startPostgres();
+    const proxy = await startPostgresProxy(server.port);
+    const admin = new Client({ connectionString: server.url });
+    await admin.connect();
+    await admin.query(migrationSql());
+    await admin.end();
+    const url = isOfNetwork ? `postgres://postgres@127.0.0.1:${proxy.port}/postgres` : server.url;
+    const processes = KINDS.map(
+      (kind) => new FleetProcess({ store: postgresStore(kind.open(url)), logger: { warn: () => {} } }),
+    );
+    t.teardown(async () => {
+      await Promise.all(processes.map(retire));
+      await proxy.stop();
+      await server.stop();
+    });
+    // Now they are connected. With another key, because a crash may lose the release.
+    for (const process of processes) await process.call("LOCK_first", { waitTime: "10m" }, () => {});
+    await begin({ server, proxy });
+    try {
+      await Promise.all(processes.map((process) => waitInVain(t, process)));
+    } finally {
+      await end({ server, proxy });
+    }
+    for (const process of processes)
+      t.is(await process.call("LOCK_a", { waitTime: "10m" }, () => "in"), "in");
   });
 }
 

@@ -3,6 +3,7 @@ import { Redis, type RedisOptions } from "ioredis";
 import { LockError, LockOptionError } from "../../runtime/base/errors";
 import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { URL_LIBRARIES } from "../support/client-libraries";
 import { FleetProcess } from "../support/fleet";
 import { freePort, startRedis, type RedisServer } from "../support/redis-server";
 import { retire } from "../support/retire";
@@ -70,28 +71,32 @@ function clientOf(
 
 // ---- the connection -------------------------------------------------------------------------------------
 
-test("a database that Redis does not have is reported as a misconfiguration", async (t) => {
-  const words = /no database with this number \(.*DB index is out of range\)/;
-  isMisconfigured(t, await refusal(t, redisStoreAt(`${server.url}/99`)), words);
-  isMisconfigured(t, await refusal(t, redisStore(clientOf(t, { db: 99 }))), words);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a database that Redis does not have is reported as a misconfiguration`, async (t) => {
+    const words = /no database with this number \(.*DB index is out of range\)/;
+    isMisconfigured(t, await refusal(t, redisStoreAt(at(`${server.url}/99`))), words);
+    isMisconfigured(t, await refusal(t, redisStore(clientOf(t, { db: 99 }))), words);
+  });
+}
 
-test("a wrong password fails the first connection immediately, and later connections retry", async (t) => {
-  const guarded = await startRedis("--requirepass", "one");
-  t.teardown(guarded.stop);
-  const wrong = redisStoreAt(`redis://:two@127.0.0.1:${guarded.port}`);
-  isMisconfigured(t, await refusal(t, wrong), /rejected the password.*WRONGPASS/);
-  const process = processOver(t, redisStoreAt(`redis://:one@127.0.0.1:${guarded.port}`));
-  await process.call(KEY, {}, () => {});
-  const admin = guarded.client({ password: "one" });
-  await admin.call("CONFIG", "SET", "requirepass", "two");
-  await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-  const error = await errorMatching(t, process, KEY, /WRONGPASS.*Fix: use the password/);
-  t.is(error.code, "LOCK_UNREACHABLE");
-  const waiting = process.call(KEY, { retryTimes: 1, waitTime: "20s" }, () => "in");
-  await admin.call("CONFIG", "SET", "requirepass", "one");
-  t.is(await waiting, "in");
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a wrong password fails the first connection immediately, and later connections retry`, async (t) => {
+    const guarded = await startRedis("--requirepass", "one");
+    t.teardown(guarded.stop);
+    const wrong = redisStoreAt(at(`redis://:two@127.0.0.1:${guarded.port}`));
+    isMisconfigured(t, await refusal(t, wrong), /rejected the password.*WRONGPASS/);
+    const process = processOver(t, redisStoreAt(at(`redis://:one@127.0.0.1:${guarded.port}`)));
+    await process.call(KEY, {}, () => {});
+    const admin = guarded.client({ password: "one" });
+    await admin.call("CONFIG", "SET", "requirepass", "two");
+    await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    const error = await errorMatching(t, process, KEY, /WRONGPASS.*Fix: use the password/);
+    t.is(error.code, "LOCK_UNREACHABLE");
+    const waiting = process.call(KEY, { retryTimes: 1, waitTime: "20s" }, () => "in");
+    await admin.call("CONFIG", "SET", "requirepass", "one");
+    t.is(await waiting, "in");
+  });
+}
 
 // ---- the caller's own client ----------------------------------------------------------------------------
 
@@ -146,24 +151,27 @@ test("ioredis-mock is rejected by name", (t) => {
 
 // ---- a part of the keys ---------------------------------------------------------------------------------
 
-const PART = /one node of a Cluster, and has only some of the keys.*Fix: use `new Cluster/;
+const PART =
+  /one node of a Cluster, and has only some of the keys.*Fix: (?:use `new Cluster|pass a client that createCluster\(\) made)/;
 
-test("the first MOVED reports the URL or the client of one Cluster node as a misconfiguration", async (t) => {
-  const proxy = await startTcpProxy(server.port);
-  t.teardown(proxy.stop);
-  const stores = [
-    redisStoreAt(`redis://127.0.0.1:${proxy.port}`),
-    redisStore(clientOf(t, { port: proxy.port })),
-  ];
-  for (const store of stores) {
-    const process = processOver(t, store);
-    await process.call(`${KEY}_before`, ENDLESS, () => {});
-    const key = `${KEY}_${store === stores[0] ? "url" : "client"}`;
-    void proxy.strike(1, { answer: "-MOVED 8000 127.0.0.1:7001\r\n" }, key);
-    const error = await t.throwsAsync<LockError>(process.call(key, ENDLESS, () => t.fail()));
-    isMisconfigured(t, error, PART);
-  }
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}the first MOVED reports the URL or the client of one Cluster node as a misconfiguration`, async (t) => {
+    const proxy = await startTcpProxy(server.port);
+    t.teardown(proxy.stop);
+    const stores = [
+      redisStoreAt(at(`redis://127.0.0.1:${proxy.port}`)),
+      redisStore(clientOf(t, { port: proxy.port })),
+    ];
+    for (const store of stores) {
+      const process = processOver(t, store);
+      await process.call(`${KEY}_before`, ENDLESS, () => {});
+      const key = `${KEY}_${store === stores[0] ? "url" : "client"}`;
+      void proxy.strike(1, { answer: "-MOVED 8000 127.0.0.1:7001\r\n" }, key);
+      const error = await t.throwsAsync<LockError>(process.call(key, ENDLESS, () => t.fail()));
+      isMisconfigured(t, error, PART);
+    }
+  });
+}
 
 // ---- the key --------------------------------------------------------------------------------------------
 

@@ -1,14 +1,18 @@
 import test, { type ExecutionContext } from "ava";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
-import { fenceOf } from "../support/beside";
-import { Crowd } from "../support/crowd";
+import { fenceOf } from "../support/auxiliary-keys";
+import { Crowd, PROCESSES } from "../support/crowd";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
+import { openGlideCluster } from "../support/glide";
 import { monotonicMs } from "../support/monotonic";
+import { hasOtherClients } from "../support/other-clients";
 import { startRedisCluster, type ClusterNode, type RedisCluster } from "../support/redis-cluster";
 import { migrateSlot } from "../support/reshard";
 import { retire } from "../support/retire";
 import { judge } from "../support/sections";
+import { inRounds } from "../support/suites";
 import { until } from "../support/until";
 
 // Mutual exclusion while a cluster loses nodes, fails over masters, and moves slots.
@@ -44,7 +48,7 @@ const SCENARIOS: Record<string, { readonly play: Scenario; readonly isHeavy?: bo
       await until(async () => (await shardChannels(master)) > 0);
       await master.kill();
       const successor = await succeeded(cluster, key, master);
-      await crowd.goesOn();
+      await crowd.progresses();
       await until(async () => (await shardChannels(successor)) > 0);
       await master.start();
       await until(() => cluster.isWhole());
@@ -54,7 +58,7 @@ const SCENARIOS: Record<string, { readonly play: Scenario; readonly isHeavy?: bo
     async play(cluster, keys, crowd) {
       for (const key of keys) {
         await giveAway(cluster, key);
-        await crowd.goesOn();
+        await crowd.progresses();
       }
     },
   },
@@ -62,7 +66,7 @@ const SCENARIOS: Record<string, { readonly play: Scenario; readonly isHeavy?: bo
     async play(cluster, keys, crowd) {
       for (const key of [...keys, ...keys]) {
         await migrateSlot(cluster, key, await otherMaster(cluster, key));
-        await crowd.goesOn();
+        await crowd.progresses();
       }
     },
   },
@@ -74,7 +78,7 @@ const SCENARIOS: Record<string, { readonly play: Scenario; readonly isHeavy?: bo
         const key = keys.find((_, nth) => owners[nth] === node);
         if (key !== undefined) await giveAway(cluster, key);
         await node.kill();
-        await crowd.goesOn();
+        await crowd.progresses();
         await node.start();
         await until(() => cluster.isWhole());
       }
@@ -113,22 +117,46 @@ async function otherMaster(cluster: RedisCluster, key: string): Promise<ClusterN
   throw new Error("there is no other master");
 }
 
-async function play(t: ExecutionContext, isShared: boolean): Promise<void> {
+/** Opens a store over a client of the cluster. */
+type Open = (t: ExecutionContext, cluster: RedisCluster) => WholeStore | Promise<WholeStore>;
+
+const GLIDE = "over GLIDE: ";
+
+const LIBRARIES: Record<string, Open> = {
+  "": (_, cluster) => redisStore(cluster.cluster()),
+  "over node-redis: ": (_, cluster) => redisStore(cluster.nodeRedis()),
+  ...(hasOtherClients && { [GLIDE]: openOverGlide }),
+};
+
+async function openOverGlide(t: ExecutionContext, cluster: RedisCluster): Promise<WholeStore> {
+  const given = await openGlideCluster(cluster);
+  t.teardown(() => given.glide.close());
+  return redisStore(given);
+}
+
+async function play(t: ExecutionContext, open: Open, isShared: boolean): Promise<void> {
   t.timeout(ROUNDS * ROUND_WITHIN_MS);
   const cluster = await startRedisCluster(3, 3);
   t.teardown(() => cluster.stop());
   const keys: string[] = [];
   for (const node of cluster.nodes.slice(0, 3)) keys.push(await keyOf(cluster, node));
-  const crowd = new Crowd(() => redisStore(cluster.cluster()), keys, isShared);
+  const stores: WholeStore[] = [];
+  while (stores.length < PROCESSES) stores.push(await open(t, cluster));
+  const next = (): WholeStore => {
+    const store = stores.pop();
+    if (store === undefined) throw new Error("the crowd has more processes than there are stores");
+    return store;
+  };
+  const crowd = new Crowd(next, keys, isShared);
   t.teardown(() => crowd.end());
-  await crowd.goesOn();
+  await crowd.progresses();
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const [name, { play: strike, isHeavy = false }] of Object.entries(SCENARIOS)) {
       if (isHeavy && ROUNDS === 1) continue;
       if (!isShared && name.startsWith("a master is killed")) continue; // Nobody waits, so there are no wake-ups.
       try {
         await strike(cluster, keys, crowd);
-        await crowd.goesOn();
+        await crowd.progresses();
       } catch (error) {
         throw new Error(`${name}, round ${round}:\n${await cluster.views()}`, { cause: error });
       }
@@ -136,10 +164,10 @@ async function play(t: ExecutionContext, isShared: boolean): Promise<void> {
   }
   await crowd.end();
   for (const [key, sections] of crowd.sections) {
-    const { unannounced, tokensThatFell } = judge(sections);
+    const { unannounced, fallenTokens } = judge(sections);
     t.log(`${key}: ${sections.length} sections`);
     t.deepEqual(unannounced, []);
-    t.deepEqual(tokensThatFell, []);
+    t.deepEqual(fallenTokens, []);
   }
   t.log(`failures: ${JSON.stringify([...crowd.failures])}`);
   const fences = new Set([...crowd.sections.keys()].map(fenceOf));
@@ -158,16 +186,7 @@ async function keyOf(cluster: RedisCluster, node: ClusterNode): Promise<string> 
   throw new Error("the node has no slots");
 }
 
-test.serial("no two bodies ever trust the same lock at once in a failing cluster, and nothing is left", (t) =>
-  play(t, true),
-);
-
-test.serial("no two bodies ever trust the same lock at once in a failing cluster without waiters", (t) =>
-  play(t, false),
-);
-
-function openProcess(t: ExecutionContext, cluster: RedisCluster): FleetProcess {
-  const store = redisStore(cluster.cluster());
+function openProcess(t: ExecutionContext, store: WholeStore): FleetProcess {
   const own = new FleetProcess({ store, commandTimeout: "500ms", logger: { warn: () => {} } });
   t.teardown(() => retire(own));
   return own;
@@ -181,40 +200,59 @@ async function cut(cluster: RedisCluster, master: ClusterNode): Promise<void> {
   await until(async () => (await replica?.info("replication", "master_link_status")) === "down");
 }
 
-test.serial(
-  "a lock that only the master had is lost long before a renewal, and one with replicas is refused",
-  async (t) => {
-    t.timeout(ROUND_WITHIN_MS);
-    const cluster = await startRedisCluster(3, 3);
-    t.teardown(() => cluster.stop());
-    const [master] = cluster.nodes;
-    if (master === undefined) throw new Error("the cluster has no nodes");
-    const key = await keyOf(cluster, master);
-    const [holder, other] = [openProcess(t, cluster), openProcess(t, cluster)];
-    t.is(await holder.call(key, { replicas: 1, waitTime: "20s" }, () => "in"), "in");
-    await cut(cluster, master);
-    const aborted = deferred();
-    const entered = deferred();
-    const lost = holder.call(key, { lockTime: "1h" }, async (lock) => {
-      lock.signal.addEventListener("abort", () => aborted.resolve());
-      entered.resolve();
+for (const [title, open] of Object.entries(LIBRARIES)) {
+  // The matrix runs the tests over each library. `npm test` must stay short.
+  if (title !== "" && process.env["CLUSTER_ROUNDS"] === undefined) continue;
+  inRounds("CLUSTER_ROUNDS")(
+    `${title}no two bodies ever trust the same lock at once in a failing cluster, and nothing is left`,
+    (t) => play(t, open, true),
+  );
+
+  inRounds("CLUSTER_ROUNDS")(
+    `${title}no two bodies ever trust the same lock at once in a failing cluster without waiters`,
+    (t) => play(t, open, false),
+  );
+
+  if (title === GLIDE) continue; // It does not confirm locks with the replicas of a cluster.
+
+  test.serial(
+    `${title}a lock that only the master held is lost long before a renewal, and one with replicas is not granted`,
+    async (t) => {
+      t.timeout(ROUND_WITHIN_MS);
+      const cluster = await startRedisCluster(3, 3);
+      t.teardown(() => cluster.stop());
+      const [master] = cluster.nodes;
+      if (master === undefined) throw new Error("the cluster has no nodes");
+      const key = await keyOf(cluster, master);
+      const [holder, other] = [
+        openProcess(t, await open(t, cluster)),
+        openProcess(t, await open(t, cluster)),
+      ];
+      t.is(await holder.call(key, { replicas: 1, waitTime: "20s" }, () => "in"), "in");
+      await cut(cluster, master);
+      const aborted = deferred();
+      const entered = deferred();
+      const lost = holder.call(key, { lockTime: "1h" }, async (lock) => {
+        lock.signal.addEventListener("abort", () => aborted.resolve());
+        entered.resolve();
+        await aborted.promise;
+      });
+      const isLost = t.throwsAsync(lost);
+      await entered.promise;
+      const options = { replicas: 1, waitTime: "1s", retryTimes: 1 } as const;
+      const refused = await t.throwsAsync(other.call(`${key}, refused`, options, () => t.fail()));
+      t.regex(
+        refused?.message ?? "",
+        /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
+      );
+      await master.kill();
+      await succeeded(cluster, key, master);
       await aborted.promise;
-    });
-    const isLost = t.throwsAsync(lost);
-    await entered.promise;
-    const options = { replicas: 1, waitTime: "1s", retryTimes: 1 } as const;
-    const refused = await t.throwsAsync(other.call(`${key}, refused`, options, () => t.fail()));
-    t.regex(
-      refused?.message ?? "",
-      /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
-    );
-    await master.kill();
-    await succeeded(cluster, key, master);
-    await aborted.promise;
-    t.like(await isLost, { code: "LOCK_LOST" });
-    t.is(await other.call(key, { waitTime: "20s" }, () => "in"), "in");
-    await master.start();
-    await until(() => cluster.isWhole());
-    t.is(await other.call(key, { replicas: 1, waitTime: "20s" }, () => "in"), "in");
-  },
-);
+      t.like(await isLost, { code: "LOCK_LOST" });
+      t.is(await other.call(key, { waitTime: "20s" }, () => "in"), "in");
+      await master.start();
+      await until(() => cluster.isWhole());
+      t.is(await other.call(key, { replicas: 1, waitTime: "20s" }, () => "in"), "in");
+    },
+  );
+}

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
-import { fenceOf } from "../support/beside";
+import { fenceOf } from "../support/auxiliary-keys";
 import { Arena, type Contender } from "../support/arena";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { judge } from "../support/sections";
@@ -62,14 +62,14 @@ test("no two bodies ever trust the same lock at once, whatever happens to their 
   }
   t.deepEqual(await arena.end(), ["0", "0", "0", "0"]);
 
-  const { sections, overlaps, foretold, noticedOnWaking, unannounced, tokensThatFell } = judge(
+  const { sections, overlaps, signaledBefore, noticedOnWaking, unannounced, fallenTokens } = judge(
     arena.sections,
   );
-  const announced = `${foretold} foretold by the signal, ${noticedOnWaking} noticed on waking`;
+  const announced = `${signaledBefore} announced by the signal, ${noticedOnWaking} noticed on waking`;
   t.log(`${sections} sections, ${overlaps} overlaps: ${announced}, ${unannounced.length} unannounced`);
   t.deepEqual(unannounced, []);
-  t.deepEqual(tokensThatFell, []);
-  t.false(arena.sections.some(({ wasLeftInTheDark }) => wasLeftInTheDark));
+  t.deepEqual(fallenTokens, []);
+  t.false(arena.sections.some(({ missedSignal }) => missedSignal));
   t.true(overlaps > 0, "without an overlap, nothing was tested");
   t.deepEqual(new Set(arena.failures), new Set(["LOCK_LOST"]), "only callers that lost the lock fail");
   await until(async () => (await watcher.keys(`*${key}*`)).join() === fenceOf(key));

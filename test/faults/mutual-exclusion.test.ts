@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
-import { fenceOf } from "../support/beside";
+import { fenceOf } from "../support/auxiliary-keys";
 import { Arena } from "../support/arena";
 import { monotonicMs } from "../support/monotonic";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -30,12 +30,12 @@ test("callers of 4 processes enter one at a time, all of them enter, and nothing
   const arena = new Arena(server, { key, callers: 8, lockTimeMs: LOCK_TIME_MS, restMs: 0 });
   t.teardown(() => arena.clear());
   const contenders = await Promise.all([arena.add(), arena.add(), arena.add(), arena.add()]);
-  await pause(20_000);
+  await pause(5_000);
   t.deepEqual(await arena.end(), ["0", "0", "0", "0"]);
   const verdict = judge(arena.sections);
   t.log(`${verdict.sections} sections, ${verdict.overlaps} overlaps`);
   t.is(verdict.overlaps, 0, verdict.unannounced.join("\n"));
-  t.deepEqual(verdict.tokensThatFell, []);
+  t.deepEqual(verdict.fallenTokens, []);
   t.deepEqual(arena.failures, []);
   t.true(contenders.every(({ sections }) => sections.size > 8));
   t.deepEqual(await watcher.keys(`*${key}*`), [fenceOf(key)]);

@@ -6,7 +6,7 @@ import type { Duration } from "../../runtime/base/duration";
 import { LockLostError, LockUnreachableError } from "../../runtime/base/errors";
 import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
-import { queueOf } from "../support/beside";
+import { queueOf } from "../support/auxiliary-keys";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { monotonicMs } from "../support/monotonic";
@@ -87,7 +87,7 @@ for (const watchdog of [true, false]) {
     test(`${kind} over ${whose} learns of its loss as soon as Redis is back without its data`, async (t) => {
       const server = await startRedis();
       const isOurs = whose === "our own client";
-      // No second command may be in flight when the server ends. The client would send it again, and it would take the key.
+      // No second command may be in flight when the server ends. The client would send it again, and it would acquire the key.
       const timeout = "10s";
       const one = isOurs
         ? processOver(t, redisStoreAt(server.url), timeout)
@@ -234,7 +234,7 @@ test("a held lock is renewed and released despite WRITEPAUSE", async (t) => {
     return sendCommand(command, ...rest);
   };
   await until(() => renewals >= 2); // The first one is blocked and times out.
-  const renewed = renewalOf(KEY, watcher); // Its first look comes before the end of the pause.
+  const renewed = renewalOf(KEY, watcher); // It first looks before the pause ends.
   await watcher.call("CLIENT", "UNPAUSE");
   await renewed;
   end();

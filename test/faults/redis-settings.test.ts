@@ -36,7 +36,7 @@ for (const [name, policy, warnings] of [
   });
 }
 
-test("a Redis user without channels causes one warning, and waiters still get the lock", async (t) => {
+test("a Redis user without access to channels causes one warning, and waiters still get the lock", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   await server.client().call("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "resetchannels");

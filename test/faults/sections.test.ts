@@ -12,10 +12,10 @@ test("bodies in sequence do not overlap, even if one enters as the other leaves"
   t.deepEqual(verdict, {
     sections: 3,
     overlaps: 0,
-    foretold: 0,
+    signaledBefore: 0,
     noticedOnWaking: 0,
     unannounced: [],
-    tokensThatFell: [],
+    fallenTokens: [],
   });
 });
 
@@ -26,25 +26,25 @@ test("two bodies that trust the same lock at once are an unannounced overlap", (
   t.regex(unannounced.join(""), /^a in 0\.00\.\.10\.00, .* and b in 9\.90/);
 });
 
-test("an overlap is foretold if the first body's signal aborted before the second body entered", (t) => {
-  const earlier = section("a", 0, 100, { believedUntil: 50, toldAt: 51 });
-  const { overlaps, foretold, unannounced } = judge([earlier, section("b", 52, 60)]);
-  t.deepEqual([overlaps, foretold, unannounced.length], [1, 1, 0]);
+test("an overlap is announced if the first body's signal aborted before the second body entered", (t) => {
+  const earlier = section("a", 0, 100, { believedUntil: 50, signaledAt: 51 });
+  const { overlaps, signaledBefore, unannounced } = judge([earlier, section("b", 52, 60)]);
+  t.deepEqual([overlaps, signaledBefore, unannounced.length], [1, 1, 0]);
 });
 
 test("an overlap with a frozen body is announced if its deadline passed before the other body entered", (t) => {
-  const frozen = section("a", 0, 100, { believedUntil: 50, toldAt: 90 });
+  const frozen = section("a", 0, 100, { believedUntil: 50, signaledAt: 90 });
   const verdict = judge([frozen, section("b", 52, 60)]);
-  t.deepEqual([verdict.foretold, verdict.noticedOnWaking, verdict.unannounced.length], [0, 1, 0]);
+  t.deepEqual([verdict.signaledBefore, verdict.noticedOnWaking, verdict.unannounced.length], [0, 1, 0]);
 });
 
 test("judge() finds a holder that trusted its lock a moment too long", (t) => {
-  const earlier = section("a", 0, 100, { believedUntil: 52.1, toldAt: 53 });
+  const earlier = section("a", 0, 100, { believedUntil: 52.1, signaledAt: 53 });
   t.is(judge([earlier, section("b", 52, 60)]).unannounced.length, 1);
 });
 
 test("judge() finds a holder whose signal did not abort by the tick after its deadline", (t) => {
-  const earlier = section("a", 0, 100, { believedUntil: 50, wasLeftInTheDark: true });
+  const earlier = section("a", 0, 100, { believedUntil: 50, missedSignal: true });
   t.is(judge([earlier, section("b", 52, 60)]).unannounced.length, 1);
 });
 
@@ -60,10 +60,10 @@ test("judge() finds a fencing token that does not rise", (t) => {
   const sections = tokens.map((fencingToken, index) =>
     section(`s${index}`, 10 * index, 10 * index + 5, { fencingToken }),
   );
-  const { tokensThatFell } = judge(sections);
-  t.deepEqual(tokensThatFell, ["6 of s1, then 6 of s2", "9 of s3, then 8 of s4"]);
+  const { fallenTokens } = judge(sections);
+  t.deepEqual(fallenTokens, ["6 of s1, then 6 of s2", "9 of s3, then 8 of s4"]);
 });
 
 test("judge() accepts bodies without a fencing token", (t) => {
-  t.deepEqual(judge([section("a", 0, 1), section("b", 2, 3)]).tokensThatFell, []);
+  t.deepEqual(judge([section("a", 0, 1), section("b", 2, 3)]).fallenTokens, []);
 });

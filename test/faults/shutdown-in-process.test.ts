@@ -4,6 +4,7 @@ import { configure, LockClosedError, shutdown, withLock } from "../../runtime";
 import { deferred } from "../support/deferred";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
+import { until } from "../support/until";
 
 // What shutdown() leaves in Redis, and which calls it lets finish.
 
@@ -64,6 +65,32 @@ test.serial(
     );
   },
 );
+
+test.serial("shutdown() releases a lock although its connections break again and again", async (t) => {
+  const proxy = await startTcpProxy(server.port);
+  t.teardown(() => proxy.stop());
+  const url = `redis://127.0.0.1:${proxy.port}`;
+  configure({ redis: url, woven: false, logger: { warn: () => {} } });
+  const [entered, goOn] = [deferred(), deferred()];
+  const call = withLock("LOCK_broken", LONG, async () => {
+    entered.resolve();
+    await goOn.promise;
+  });
+  await entered.promise;
+  proxy.blackHole();
+  let { bytesSent } = proxy;
+  const closing = shutdown();
+  goOn.resolve();
+  for (let broken = 0; broken < 4; broken += 1) {
+    await until(() => proxy.bytesSent > bytesSent);
+    ({ bytesSent } = proxy);
+    proxy.reset();
+  }
+  proxy.heal();
+  await call;
+  await closing;
+  t.is(await server.client().exists("LOCK_broken"), 0);
+});
 
 test.serial("the application's client sends nothing more after shutdown()", async (t) => {
   const proxy = await startTcpProxy(server.port);

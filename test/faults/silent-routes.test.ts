@@ -1,6 +1,8 @@
 import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
+import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { IOREDIS, NODE_REDIS_3, NODE_REDIS_POOL, URL_LIBRARIES } from "../support/client-libraries";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { commandsDuring } from "../support/monitor";
@@ -21,10 +23,25 @@ interface Setting {
   readonly warnings: readonly string[];
 }
 
-async function byUrl(t: ExecutionContext): Promise<Setting> {
+async function byUrl(t: ExecutionContext, { at }: (typeof URL_LIBRARIES)[number]): Promise<Setting> {
   const [server, proxy] = await serverAndProxy(t);
+  const store = redisStoreAt(at(`redis://127.0.0.1:${proxy.port}?connectionName=${NAME}`));
+  return await over(t, store, server, proxy);
+}
+
+async function overPool(t: ExecutionContext): Promise<Setting> {
+  const [server, proxy] = await serverAndProxy(t);
+  const pool = await NODE_REDIS_POOL.client(server, { port: proxy.port, name: NAME });
+  return await over(t, redisStore(pool), server, proxy);
+}
+
+async function over(
+  t: ExecutionContext,
+  store: WholeStore,
+  server: RedisServer,
+  proxy: TcpProxy,
+): Promise<Setting> {
   const warnings: string[] = [];
-  const store = redisStoreAt(`redis://127.0.0.1:${proxy.port}?connectionName=${NAME}`);
   const process = new FleetProcess({
     store,
     commandTimeout: "250ms",
@@ -53,34 +70,47 @@ async function idsOf(watcher: Redis): Promise<string[]> {
     .map((line) => /^id=(\d+)/.exec(line)?.[1] ?? "");
 }
 
-test("a store by URL replaces a connection with a dead route, keeps its locks, and acquires new ones", async (t) => {
-  const { proxy, process } = await byUrl(t);
-  const [entered, end] = [deferred(), deferred()];
-  const held = process.call("LOCK_held", { lockTime: "20s" }, async ({ signal }) => {
-    entered.resolve();
-    await end.promise;
-    return signal.aborted ? "lost" : "kept";
-  });
-  await entered.promise;
-  proxy.loseRoute();
-  t.is(await process.call("LOCK_other", PATIENT, () => "in"), "in");
-  end.resolve();
-  t.is(await held, "kept");
-});
+/** Ways to open a store with a connection of its own. */
+const OWN_CONNECTIONS: Record<string, (t: ExecutionContext) => Promise<Setting>> = {
+  ...Object.fromEntries(
+    URL_LIBRARIES.map((library) => [
+      `${library.title}a store by URL`,
+      (t: ExecutionContext) => byUrl(t, library),
+    ]),
+  ),
+  "a store over a pool of node-redis": overPool,
+};
 
-test("commands in flight on a replaced connection are not sent again", async (t) => {
-  const { server, proxy, process } = await byUrl(t);
-  const commands = await commandsDuring(server.client(), async () => {
+for (const [store, open] of Object.entries(OWN_CONNECTIONS)) {
+  test(`${store} replaces a connection with a dead route, keeps its locks, and acquires new ones`, async (t) => {
+    const { proxy, process } = await open(t);
+    const [entered, end] = [deferred(), deferred()];
+    const held = process.call("LOCK_held", { lockTime: "20s" }, async ({ signal }) => {
+      entered.resolve();
+      await end.promise;
+      return signal.aborted ? "lost" : "kept";
+    });
+    await entered.promise;
     proxy.loseRoute();
-    t.is(await process.call("LOCK_once", PATIENT, () => "in"), "in");
+    t.is(await process.call("LOCK_other", PATIENT, () => "in"), "in");
+    end.resolve();
+    t.is(await held, "kept");
   });
-  const lostIds = proxy.lostCommands
-    .filter((words) => words.includes("LOCK_once"))
-    .map((words) => words[words[0] === "set" ? 2 : 7] ?? "");
-  t.true(lostIds.length > 1);
-  const repeated = commands.filter((words) => words.some((word) => lostIds.includes(word)));
-  t.deepEqual(repeated, []);
-});
+
+  test(`${store} does not send commands in flight again on a replaced connection`, async (t) => {
+    const { server, proxy, process } = await open(t);
+    const commands = await commandsDuring(server.client(), async () => {
+      proxy.loseRoute();
+      t.is(await process.call("LOCK_once", PATIENT, () => "in"), "in");
+    });
+    const lostIds = proxy.lostCommands
+      .filter((words) => words.includes("LOCK_once"))
+      .map((words) => words[words[0] === "set" ? 2 : 7] ?? "");
+    t.true(lostIds.length > 1);
+    const repeated = commands.filter((words) => words.some((word) => lostIds.includes(word)));
+    t.deepEqual(repeated, []);
+  });
+}
 
 /** Makes the process wait for a lock of another one, so that it opens its connection for messages. */
 async function waitsOnce(process: FleetProcess, server: RedisServer, watcher: Redis): Promise<void> {
@@ -105,47 +135,76 @@ const PAUSES: Record<string, (server: RedisServer, watcher: Redis) => Promise<()
   },
 };
 
-for (const [name, pause] of Object.entries(PAUSES)) {
-  test(`a store by URL keeps its connection to a server that ${name}`, async (t) => {
-    const { server, proxy, process } = await byUrl(t);
+const PAUSED = URL_LIBRARIES.flatMap((library) => Object.keys(PAUSES).map((name) => ({ library, name })));
+
+for (const { library, name } of PAUSED) {
+  test(`${library.title}a store by URL keeps its connection to a server that ${name}`, async (t) => {
+    const { server, proxy, process } = await byUrl(t, library);
     const watcher = server.client();
     await waitsOnce(process, server, watcher);
     const [id] = await idsOf(watcher);
     const connections = proxy.connectionsMade;
-    const resume = await pause(server, watcher);
+    const resume = await PAUSES[name]?.(server, watcher);
     const waiting = process.call("LOCK_paused", PATIENT, () => "in");
     await until(() => proxy.connectionsMade > connections); // It probes the server over a second connection.
-    await resume();
+    await resume?.();
     t.is(await waiting, "in");
     await until(async () => (await idsOf(watcher)).length === 1);
     t.deepEqual(await idsOf(watcher), [id]);
   });
 }
 
-test("a store by URL keeps a connection if the server answers a second one before it", async (t) => {
-  const { server, proxy, process } = await byUrl(t);
-  const watcher = server.client();
-  const ids = await idsOf(watcher);
-  proxy.answerNewConnectionsFirst();
-  t.is(await process.call("LOCK_late", PATIENT, () => "in"), "in");
-  await until(async () => (await idsOf(watcher)).length === 1);
-  t.deepEqual(await idsOf(watcher), ids);
-});
-
-test("a dead route of the caller's own client logs one warning that names the option", async (t) => {
-  const [server, proxy] = await serverAndProxy(t);
-  const client = server.client({ port: proxy.port });
-  const warnings: string[] = [];
-  const process = new FleetProcess({
-    store: redisStore(client),
-    commandTimeout: "250ms",
-    logger: { warn: (line) => void warnings.push(line) },
+for (const library of URL_LIBRARIES) {
+  test(`${library.title}a store by URL keeps its first connection if the server answers a second one first`, async (t) => {
+    const { server, proxy, process } = await byUrl(t, library);
+    const watcher = server.client();
+    const ids = await idsOf(watcher);
+    proxy.answerNewConnectionsFirst();
+    t.is(await process.call("LOCK_late", PATIENT, () => "in"), "in");
+    await until(async () => (await idsOf(watcher)).length === 1);
+    t.deepEqual(await idsOf(watcher), ids);
   });
-  t.teardown(() => retire(process));
-  await process.call("LOCK_first", PATIENT, () => {});
-  proxy.loseRoute();
-  const refused = t.throwsAsync(process.call("LOCK_next", { retryTimes: 1, waitTime: "9s" }, () => t.fail()));
-  await until(() => warnings.some((line) => /that connection is dead.*Fix: set socketTimeout/.test(line)));
-  await refused;
-  t.is(warnings.filter((line) => line.includes("socketTimeout")).length, 1, warnings.join("\n"));
-});
+}
+
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a store by URL gives up on a connection whose handshake gets no answer`, async (t) => {
+    const [, proxy] = await serverAndProxy(t);
+    proxy.blackHole();
+    const process = new FleetProcess({
+      store: redisStoreAt(at(`redis://127.0.0.1:${proxy.port}`)),
+      logger: { warn() {} },
+    });
+    t.teardown(() => retire(process));
+    const call = process.call("LOCK_first", PATIENT, () => "in");
+    await until(() => proxy.connectionsMade === 1);
+    proxy.loseRoute();
+    proxy.heal();
+    t.is(await call, "in");
+  });
+}
+
+for (const library of [IOREDIS, NODE_REDIS_3]) {
+  test(`${library.title}a dead route of the caller's own client logs one warning that says what to do`, async (t) => {
+    const [server, proxy] = await serverAndProxy(t);
+    const client = await library.client(server, { port: proxy.port });
+    const warnings: string[] = [];
+    const process = new FleetProcess({
+      store: redisStore(client),
+      commandTimeout: "250ms",
+      logger: { warn: (line) => void warnings.push(line) },
+    });
+    t.teardown(() => retire(process));
+    await process.call("LOCK_first", PATIENT, () => {});
+    proxy.loseRoute();
+    const refused = t.throwsAsync(
+      process.call("LOCK_next", { retryTimes: 1, waitTime: "9s" }, () => t.fail()),
+    );
+    await until(() =>
+      warnings.some((line) =>
+        /that connection is dead.*Fix: (?:set .*socketTimeout|pass a redis:\/\/ URL)/.test(line),
+      ),
+    );
+    await refused;
+    t.is(warnings.filter((line) => line.includes("socketTimeout")).length, 1, warnings.join("\n"));
+  });
+}

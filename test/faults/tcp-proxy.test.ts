@@ -77,7 +77,7 @@ test("bytesSent counts the bytes that a lock sends", async (t) => {
   const { proxy, client } = await scene(t);
   const before = proxy.bytesSent;
   const locker = createLocker({ redis: client });
-  const lock = new Lock(locker.callSite({}, undefined, []).made, "LOCK_bytes");
+  const lock = new Lock(locker.callSites.find({}, undefined, []).made, "LOCK_bytes");
   t.is(proxy.bytesSent, before);
   t.true(await lock.acquire());
   await lock.release();

@@ -1,22 +1,23 @@
-import type { Redis } from "ioredis";
 import test, { type ExecutionContext } from "ava";
 import { startChild } from "../support/child";
-import { startRedis } from "../support/redis-server";
+import { LOCK_SERVER, startLockServer } from "../support/lock-server";
 import { until } from "../support/until";
 import type { WaitersConfiguration, WaitersReport } from "./children/waiters";
 
-// A thousand callers in one process wait in vain. They must leave nothing in the process or in Redis.
+// A thousand callers in one process wait and never get the lock. They must leave nothing in the process or in the server.
 
 const CALLERS = 1_000;
 
-async function waitInVain(t: ExecutionContext, keys: readonly string[]): Promise<void> {
-  const server = await startRedis();
-  t.teardown(server.stop);
-  const watcher = server.client();
-  const held = [...new Set(keys)];
-  await watcher.mset(Object.fromEntries(held.map((key) => [key, "somebody else"])));
+/** Redis: the application's client, and one for wake-ups. PostgreSQL: that of the application's pool, two for statements, and one for wake-ups. */
+const CONNECTIONS = LOCK_SERVER === "Redis" ? 2 : 4;
 
-  const configuration: WaitersConfiguration = { url: server.url, keys };
+async function waitInVain(t: ExecutionContext, keys: readonly string[]): Promise<void> {
+  const server = await startLockServer();
+  t.teardown(() => server.stop());
+  const held = [...new Set(keys)];
+  await server.hold(held);
+
+  const configuration: WaitersConfiguration = { target: server.target(), keys, connections: CONNECTIONS };
   const child = startChild<WaitersReport>("waiters.ts", configuration);
   t.teardown(() => child.kill());
   const before = await child.reported(({ event }) => event === "before");
@@ -27,10 +28,10 @@ async function waitInVain(t: ExecutionContext, keys: readonly string[]): Promise
   t.true(timedOut > 0);
 
   // Nobody awaits the commands that leave the queue.
-  await until(async () => (await watcher.dbsize()) === held.length);
-  t.deepEqual((await watcher.keys("*")).toSorted(), held.toSorted(), "no queue is left");
-  t.is(await othersThan(watcher), 2, "the application's client, and one connection for wake-ups");
-  t.is(await subscriptions(watcher), 1);
+  await until(async () => (await server.keys()).length === held.length);
+  t.deepEqual((await server.keys()).toSorted(), held.toSorted(), "no queue is left");
+  t.is(await server.connections(), CONNECTIONS);
+  t.is((await server.channels?.()) ?? 1, 1);
   child.tell("go on");
   const after = await child.reported(({ event }) => event === "after");
   t.deepEqual(after.listeners, before.listeners);
@@ -39,22 +40,8 @@ async function waitInVain(t: ExecutionContext, keys: readonly string[]): Promise
   t.like(await child.ended, { code: 0 }, "the process ends by itself");
   await child.closed;
   t.is(child.complaints, "", "no warning about listeners, or anything else");
-  await until(async () => (await othersThan(watcher)) === 0);
-  t.is(await subscriptions(watcher), 0);
-}
-
-/** Returns how many connections Redis has besides this one. */
-async function othersThan(watcher: Redis): Promise<number> {
-  return (
-    String(await watcher.call("CLIENT", "LIST"))
-      .trim()
-      .split("\n").length - 1
-  );
-}
-
-async function subscriptions(watcher: Redis): Promise<number> {
-  const channels = await watcher.call("PUBSUB", "CHANNELS");
-  return Array.isArray(channels) ? channels.length : NaN;
+  await until(async () => (await server.connections()) === 0);
+  t.is((await server.channels?.()) ?? 0, 0);
 }
 
 test("a thousand waiters for one key leave nothing behind", async (t) => {

@@ -1,9 +1,15 @@
 import { setTimeout as pause } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
 import { Redis, type RedisOptions } from "ioredis";
+import { Client } from "pg";
+import { migrationSql } from "../../runtime/stores/postgres/migration";
+import { postgresStore } from "../../runtime/stores/postgres/postgres-store";
 import { redisStore } from "../../runtime/stores/redis/redis";
+import { portOf } from "../stores/postgres/kinds";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
+import { startPostgresProxy, type PostgresProxy } from "../support/postgres-proxy";
+import { startPostgres } from "../support/postgres-server";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
@@ -140,5 +146,44 @@ for (const [name, trouble] of Object.entries(TROUBLES)) {
     await trouble.end(network);
     t.is(await next, "next");
     await until(async () => (await network.admin.dbsize()) === 0);
+  });
+}
+
+const POSTGRES_TROUBLES: Record<
+  string,
+  Record<"begin" | "end", (proxy: PostgresProxy) => void | Promise<void>>
+> = {
+  "the store lost its connections": { begin: (proxy) => proxy.cut(), end: () => {} },
+  "two seconds without network": {
+    begin: (proxy) => proxy.blackHole(),
+    async end(proxy) {
+      await pause(2_000);
+      proxy.reset();
+    },
+  },
+};
+
+for (const [name, { begin, end }] of Object.entries(POSTGRES_TROUBLES)) {
+  test(`in PostgreSQL, the key is freed soon after an unconfirmed release: ${name}`, async (t) => {
+    const server = await startPostgres();
+    const proxy = await startPostgresProxy(server.port);
+    const admin = new Client({ connectionString: server.url });
+    await admin.connect();
+    await admin.query(migrationSql());
+    const store = postgresStore(portOf(`postgres://postgres@127.0.0.1:${proxy.port}/postgres`));
+    const process = new FleetProcess({ store, commandTimeout: "200ms", logger: { warn: () => {} } });
+    t.teardown(async () => {
+      await retire(process);
+      await admin.end();
+      await proxy.stop();
+      await server.stop();
+    });
+    const call = process.call(KEY, { ...LOCK_TIME, waitTime: "1m" }, async () => {
+      await begin(proxy);
+      return "result";
+    });
+    t.is(await call, "result");
+    await end(proxy);
+    await until(async () => (await admin.query("SELECT FROM lockweave.hold")).rowCount === 0);
   });
 }

@@ -78,7 +78,7 @@ for (const [name, { url, code, words }] of Object.entries(REASONS)) {
     await until(() => logged.some((line) => words.test(line)));
     for (let call = 1; call <= 2; call += 1) {
       const error = await t.throwsAsync<LockError>(
-        process.call(`LOCK_${call}`, { retryTimes: 1, waitTime: "1500ms" }, () => t.fail()),
+        process.call(`LOCK_${call}`, { retryTimes: 1, waitTime: "5s" }, () => t.fail()),
         { instanceOf: LockError, code, message: words },
       );
       t.true(error.cause instanceof Error);

@@ -68,8 +68,8 @@ let current: string[] = [];
 /** Configures a store that records when the lock of the current run is acquired and released. */
 export function configureObserved(): void {
   const store = observed(runtime.memoryStore(), {
-    onTaken: () => void current.push(ACQUIRE),
-    onDrop: () => void current.push(RELEASE),
+    onAcquired: () => void current.push(ACQUIRE),
+    onRelease: () => void current.push(RELEASE),
   });
   runtime.configure({ store }, "woven");
 }

@@ -62,7 +62,7 @@ class Dice {
   }
 }
 
-/** What is allowed at the current position in the program. */
+/** The statements that are allowed at the current position in the program. */
 interface Place {
   readonly depth: number;
   /** The names in scope. */

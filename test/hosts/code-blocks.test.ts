@@ -1,6 +1,6 @@
-import test from "ava";
 import type { Project, Settings } from "./project";
 import { HOSTS, makeHosted } from "./register/project";
+import { inMatrixSerially } from "../support/suites";
 
 // Tags in a code block of a comment, as each reader of tags sees them.
 
@@ -45,20 +45,23 @@ async function projectWith(pay: string, settings: Settings = {}): Promise<Projec
   );
 }
 
-test.serial("a tag in a code block is prose for the compiler, the command line, and the hook", async (t) => {
-  const project = await projectWith(EXAMPLE + LOCKED);
-  t.like(await project.tspc(), { code: 0, stdout: "" });
-  t.like(await project.run("out/main.js"), { code: 0, stdout: "A1 A2\n", stderr: "" });
-  const { stdout } = await project.lockweave("list", "--json");
-  t.is(stdout.match(/"key"/g)?.length, 1, stdout);
-  t.regex(stdout, /LOCK_pay_/);
-  t.like(await project.lockweave("check", "--output", "out"), { code: 0 });
-  // The hook finds no lock that is missing in built code, and weaves the source.
-  t.like(await project.run(...HOSTS.Node, "out/main.js"), { code: 0, stdout: "A1 A2\n", stderr: "" });
-  t.like(await project.run(...HOSTS.tsx, "src/main.ts"), { code: 0, stdout: "A1 A2\n", stderr: "" });
-});
+inMatrixSerially(
+  "a tag in a code block is prose for the compiler, the command line, and the hook",
+  async (t) => {
+    const project = await projectWith(EXAMPLE + LOCKED);
+    t.like(await project.tspc(), { code: 0, stdout: "" });
+    t.like(await project.run("out/main.js"), { code: 0, stdout: "A1 A2\n", stderr: "" });
+    const { stdout } = await project.lockweave("list", "--json");
+    t.is(stdout.match(/"key"/g)?.length, 1, stdout);
+    t.regex(stdout, /LOCK_pay_/);
+    t.like(await project.lockweave("check", "--output", "out"), { code: 0 });
+    // The hook finds no lock that is missing in built code, and weaves the source.
+    t.like(await project.run(...HOSTS.Node, "out/main.js"), { code: 0, stdout: "A1 A2\n", stderr: "" });
+    t.like(await project.run(...HOSTS.tsx, "src/main.ts"), { code: 0, stdout: "A1 A2\n", stderr: "" });
+  },
+);
 
-test.serial("a build without the weave lacks no lock if its only tags are in code blocks", async (t) => {
+inMatrixSerially("a build without the weave lacks no lock if its only tags are in code blocks", async (t) => {
   const project = await projectWith(EXAMPLE, { removeComments: true });
   await project.write({
     "src/main.ts": `import { describe } from "./pay.js";\nconsole.log(await describe("A1"));\n`,
@@ -70,7 +73,7 @@ test.serial("a build without the weave lacks no lock if its only tags are in cod
   t.regex((await project.run(...HOSTS.Node, "out/main.js")).stderr, /LW1403/);
 });
 
-test.serial(
+inMatrixSerially(
   "a tag below a code block that is not closed is an error, and its function refuses to run",
   async (t) => {
     const project = await projectWith(EXAMPLE + LOCKED.replace("```\n *\n * @", "\n * @"));

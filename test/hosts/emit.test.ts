@@ -160,7 +160,7 @@ for (const [format, packageType, removeComments] of [
   ["ES modules without comments", "module", true],
   ["CommonJS without comments", "commonjs", true],
 ] as const) {
-  test.serial(`in ${format} only the body and the import differ from plain tsc`, async (t) => {
+  test.serial(`in ${format}, only the body and the import differ from the output of plain tsc`, async (t) => {
     const files = Object.entries(STARTS).map(([name, start]) => [`src/${name}.ts`, start + TAGGED]);
     const project = await makeProject(
       {

@@ -200,7 +200,7 @@ test.serial("a tag attribute among the plugin's options is an error that points 
   t.like(await project.tspc("--noEmit"), {
     code: 2,
     stdout:
-      'error TS901401: LW1401: The plugin lockweave/transformer has no option `lockTime`. To set it for all tags of a project, write it in `defaults`: { "defaults": { "lockTime": ... } }.\n',
+      'error TS901401: LW1401: The plugin lockweave/transformer has no option `lockTime`. Fix: to set it for all tags of a project, write it in `defaults`: { "defaults": { "lockTime": ... } }.\n',
   });
 });
 
@@ -216,7 +216,7 @@ for (const transformProgram of [undefined, false]) {
         t.deepEqual(await project.tspc(...args), {
           code: 1,
           stdout:
-            'error TS901401: LW1401: lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.\n',
+            'error TS901401: LW1401: Lockweave transforms the whole program. Fix: in tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.\n',
           stderr: "",
         });
       }

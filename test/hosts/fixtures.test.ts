@@ -36,7 +36,7 @@ test("tspc: weaves every fixture to its committed text", async (t) => {
   }
 });
 
-test("TypeScript 7: emits the same for every fixture as for its committed woven text", async (t) => {
+test("TypeScript 7: emits the same output for every fixture as for its committed woven text", async (t) => {
   const [given, committed] = [await fixtureProject(), await fixtureProject()];
   await committed.write(
     Object.fromEntries(fixtures.map(({ name, input, woven }) => [`src/${name}/${input}`, woven])),

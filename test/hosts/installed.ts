@@ -20,15 +20,20 @@ export function digestOf(text: string): string {
  * Installs packages together, once for all test runs on this machine. Returns their `node_modules`.
  *
  * @param name the name of the directory, for lists of packages that are too long for one
+ * @param options more options of `npm install`
  */
-export async function installed(packages: readonly string[], name = packages.join("+")): Promise<string> {
+export async function installed(
+  packages: readonly string[],
+  name = packages.join("+"),
+  options: readonly string[] = [],
+): Promise<string> {
   const dir = join(HOME, name.replaceAll("/", "-"));
   const modules = join(dir, "node_modules");
   if (packages.length === 0 || existsSync(modules)) return modules;
   await mkdir(HOME, { recursive: true });
   const fresh = await mkdtemp(join(HOME, "installing-"));
   await writeFile(join(fresh, "package.json"), "{}");
-  const args = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...packages];
+  const args = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...options, ...packages];
   await promisify(execFile)("npm", args, { cwd: fresh });
   // Renames atomically, since another test may install the same packages.
   await rename(fresh, dir).catch(() => rm(fresh, { recursive: true }));

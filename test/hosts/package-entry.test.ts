@@ -42,7 +42,7 @@ async function withShop(manifest: object, files: Files = {}, settings: Settings 
 const AS_SOURCE = { exports: "./src/index.ts" };
 
 outsideMatrix(
-  "tags in TypeScript that a linked package exports are an error at the import, also in the check",
+  "tags in TypeScript that a linked package exports are an error at the import, in the build and in the check",
   async (t) => {
     const project = await withShop(AS_SOURCE);
     const { code, stdout } = await project.tspc();
@@ -77,7 +77,7 @@ for (const [what, line] of [
     `import { pay } from "shop"; // lockweave-allow LW1406: lockweave/register loads it\nexport { pay };`,
   ],
 ] as const) {
-  outsideMatrix(`${what} of a linked package's TypeScript is no error`, async (t) => {
+  outsideMatrix(`${what} of a linked package's TypeScript is not an error`, async (t) => {
     const project = await withShop(AS_SOURCE, {
       "src/main.ts": `${line}\n${OWN}`,
     });
@@ -86,7 +86,7 @@ for (const [what, line] of [
   });
 }
 
-outsideMatrix("a comment that allows such an import must give a reason", async (t) => {
+outsideMatrix("a comment that allows an import of TypeScript with tags must give a reason", async (t) => {
   const project = await withShop(AS_SOURCE, {
     "src/main.ts": MAIN.replace('"shop";', '"shop"; // lockweave-allow LW1406'),
   });
@@ -117,7 +117,7 @@ inMatrix("the check of a bundle also looks for the locks of linked sources", asy
   t.regex(woven.stdout, /^The lock of the only tag is in the output\./);
   const plain = await lockweave(project, "check", "--output", "plain");
   t.is(plain.code, 1);
-  t.regex(plain.stderr, /^packages\/shop\/src\/pay\.ts:1:5: `pay` is not proved to be locked/);
+  t.regex(plain.stderr, /^packages\/shop\/src\/pay\.ts:1:5: Cannot verify the lock of `pay`/);
 });
 
 const TYPES_ALONE = { exports: { types: "./src/index.ts", default: "./dist/index.js" } };
@@ -244,7 +244,7 @@ for (const [what, manifest, files, message] of [
       t.is(stdout.split("error TS").length, 2, stdout);
       const checked = await lockweave(project, "check");
       t.is(checked.code, 1);
-      t.true(checked.stderr.startsWith(IN_CHECK), checked.stderr);
+      t.true(checked.stderr.includes(IN_CHECK), checked.stderr);
       await project.write({
         "src/main.ts": MAIN.replace(
           '"shop";',
@@ -257,7 +257,7 @@ for (const [what, manifest, files, message] of [
 }
 
 outsideMatrix(
-  "an import that `paths` resolves to the sources is no error if Node loads code with the lock",
+  "an import that `paths` resolves to the sources is not an error if Node loads code with the lock",
   async (t) => {
     const project = await byPaths(BUILT);
     t.like(await project.tspc(), { code: 0, stdout: "" }, "without a build there is nothing to compare");
@@ -273,7 +273,7 @@ outsideMatrix(
 );
 
 outsideMatrix(
-  "an import that `paths` resolves to the sources is no error if Node loads this build's output",
+  "an import that `paths` resolves to the sources is not an error if Node loads this build's output",
   async (t) => {
     const project = await byPaths({ main: "../../out/packages/shop/src/index.js" });
     await project.write({ "out/packages/shop/src/index.js": UNWOVEN });

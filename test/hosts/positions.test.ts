@@ -123,7 +123,7 @@ test.serial("the source map of a bundle distinguishes files that have the same n
 });
 
 for (const module of ["nodenext", "commonjs"]) {
-  test.serial(`the source maps of ${module} lead to the file on disk`, async (t) => {
+  test.serial(`the source maps of ${module} point to the file on disk`, async (t) => {
     const moduleSettings =
       module === "commonjs" ? { ignoreDeprecations: "6.0", moduleResolution: "bundler" } : {};
     const project = await makeProject(FILES, {
@@ -145,7 +145,7 @@ for (const module of ["nodenext", "commonjs"]) {
   });
 }
 
-test.serial("inline source maps lead to the file on disk if the output has CRLF line ends", async (t) => {
+test.serial("inline source maps point to the file on disk if the output has CRLF line endings", async (t) => {
   const project = await makeProject(FILES, { inlineSourceMap: true, inlineSources: true, newLine: "crlf" });
   t.like(await project.tspc(), { code: 0, stdout: "" });
   const emitted = await project.read("out/order.js");

@@ -1,5 +1,5 @@
-import test from "ava";
 import { makeProject } from "./project";
+import { inMatrixSerially } from "../support/suites";
 
 // The compiler must report the same errors at the same positions for a tagged file as plain tsc.
 
@@ -166,7 +166,7 @@ b\`, other: 1 }; }`,
 /** @redisLock businessFlag=f */ export async function g(rows: Iterable<string>) { for (const row of rows) return row; return 1; }`,
 };
 
-test.serial("the errors and declarations of tagged files equal those of plain tsc", async (t) => {
+inMatrixSerially("the errors and declarations of tagged files equal those of plain tsc", async (t) => {
   const files = Object.entries(SOURCES).map(([name, text]) => [
     `src/${name.replaceAll(" ", "-")}.ts`,
     `${text}\n`,
@@ -186,7 +186,7 @@ test.serial("the errors and declarations of tagged files equal those of plain ts
   }
 });
 
-test.serial("declaration errors with --noEmit equal those of plain tsc", async (t) => {
+inMatrixSerially("declaration errors with --noEmit equal those of plain tsc", async (t) => {
   const project = await makeProject(
     {
       "src/a.ts": `class Hidden { private id = 1; }
@@ -201,7 +201,7 @@ test.serial("declaration errors with --noEmit equal those of plain tsc", async (
   t.is((await project.tspc("--noEmit")).stdout, plain.stdout);
 });
 
-test.serial("comments that suppress the errors of a line do not suppress errors in a tag", async (t) => {
+inMatrixSerially("comments that suppress the errors of a line do not suppress errors in a tag", async (t) => {
   const tag = "/** @redisLock businessFlag=f keyName=order.idd */";
   const pay = (name: string): string =>
     `export async function ${name}(order: { id: string }): Promise<string> { return order.id; }`;
@@ -224,25 +224,30 @@ ${tag}\n// @ts-ignore\n${pay("between")}
   ]);
 });
 
-test.serial("a file with syntax errors has the errors of plain tsc and refuses to run", async (t) => {
-  const project = await makeProject({
-    "src/a.ts": `export const before = 1;
+inMatrixSerially(
+  "a file with syntax errors gets the same errors as with plain tsc, and refuses to run",
+  async (t) => {
+    const project = await makeProject({
+      "src/a.ts": `export const before = 1;
 /** @redisLock businessFlag=pay keyName=id */
 export async function pay(id: string): Promise<string> { return id +; }
 export const after = ;
 `,
-  });
-  const plain = await project.tsc("--noEmit");
-  const woven = await project.tspc();
-  t.is(woven.stdout, plain.stdout);
-  t.is(woven.code, 2);
-  t.regex((await project.run("out/a.js")).stderr, /Error: a\.ts:2: LW1402: |SyntaxError/);
-});
+    });
+    const plain = await project.tsc("--noEmit");
+    const woven = await project.tspc();
+    t.is(woven.stdout, plain.stdout);
+    t.is(woven.code, 2);
+    t.regex((await project.run("out/a.js")).stderr, /Error: a\.ts:2: LW1402: |SyntaxError/);
+  },
+);
 
-test.serial("JavaScript checks keyClass against a typedef, and TSX files parse keys as TSX", async (t) => {
-  const project = await makeProject(
-    {
-      "src/a.js": `/** @typedef {{ orderNo: string }} Order */
+inMatrixSerially(
+  "JavaScript checks keyClass against a typedef, and TSX files parse keys as TSX",
+  async (t) => {
+    const project = await makeProject(
+      {
+        "src/a.js": `/** @typedef {{ orderNo: string }} Order */
 /** @typedef {{ invoiceNo: string }} Invoice */
 /**
  * @redisLock businessFlag=f keyName=order keyType=CLASS fieldName=orderNo keyClass=Order
@@ -255,23 +260,24 @@ export async function pay(order) { return order.orderNo; }
  */
 export async function ship(order) { return order.orderNo; }
 `,
-      "src/b.tsx": `/** @redisLock businessFlag=f keyName="<string>id" */
+        "src/b.tsx": `/** @redisLock businessFlag=f keyName="<string>id" */
 export async function pay(id: string): Promise<string> { return id; }
 `,
-    },
-    { allowJs: true, checkJs: true, jsx: "preserve" },
-  );
-  const { stdout } = await project.tspc("--noEmit");
-  const first = await project.placeOf("Invoice\n", "src/a.js");
-  const second = await project.placeOf("<string>id", "src/b.tsx");
-  t.deepEqual(
-    stdout.split(/\n(?=src)/).map((error) => error.split("\n")[0]),
-    [
-      `${first}: error TS1360: Type 'Order' does not satisfy the expected type 'Invoice'.`,
-      `${second}: error TS901203: LW1203: Expected an expression between the quotes, got \`<string>id\`.`,
-    ],
-  );
-});
+      },
+      { allowJs: true, checkJs: true, jsx: "preserve" },
+    );
+    const { stdout } = await project.tspc("--noEmit");
+    const first = await project.placeOf("Invoice\n", "src/a.js");
+    const second = await project.placeOf("<string>id", "src/b.tsx");
+    t.deepEqual(
+      stdout.split(/\n(?=src)/).map((error) => error.split("\n")[0]),
+      [
+        `${first}: error TS1360: Type 'Order' does not satisfy the expected type 'Invoice'.`,
+        `${second}: error TS901203: LW1203: Expected an expression between the quotes, got \`<string>id\`.`,
+      ],
+    );
+  },
+);
 
 const JAVASCRIPT: Readonly<Record<string, string>> = {
   casts: `/** @returns {unknown} */ const work = () => 1;
@@ -326,7 +332,7 @@ export async function j(id = "a") { if (id === "b") id = "c"; return id; }
   "TypeScript in JavaScript": `/** @redisLock businessFlag=f reentrant=true */ export async function f(): Promise<number> { return 1; }`,
 };
 
-test.serial("the errors and declarations of checked JavaScript equal those of plain tsc", async (t) => {
+inMatrixSerially("the errors and declarations of checked JavaScript equal those of plain tsc", async (t) => {
   const files = Object.entries(JAVASCRIPT).map(([name, text]) => [
     `src/${name.replaceAll(" ", "-")}.js`,
     text,
@@ -342,7 +348,7 @@ test.serial("the errors and declarations of checked JavaScript equal those of pl
 });
 
 for (const packageType of ["module", "commonjs"]) {
-  test.serial(`the weave adds no import to declaration files, with type ${packageType}`, async (t) => {
+  inMatrixSerially(`the weave adds no import to declaration files, with type ${packageType}`, async (t) => {
     const project = await makeProject(
       {
         "package.json": JSON.stringify({ type: packageType }),
@@ -368,7 +374,7 @@ export class C { /** @redisLock businessFlag=f */ async m() { return new Map([[1
 }
 
 for (const verbatimModuleSyntax of [false, true]) {
-  test.serial(
+  inMatrixSerially(
     `the weave adds no error to CommonJS with erasable syntax and verbatimModuleSyntax ${verbatimModuleSyntax}`,
     async (t) => {
       const tagged = `/** @redisLock businessFlag=f keyName=id */
@@ -393,7 +399,7 @@ const { pay } = require("./out/a.js"); pay(${verbatimModuleSyntax ? '{ id: "A1" 
   );
 }
 
-test.serial(
+inMatrixSerially(
   "Lockweave's declarations have no errors without skipLibCheck and with an older lib",
   async (t) => {
     const project = await makeProject(

@@ -70,7 +70,7 @@ test("a service without the plugin fails at its own configure(), in its unit tes
   }
   const check = await lockweave(project, "check");
   t.is(check.code, 1);
-  t.true(check.stderr.startsWith("src/pay.ts:2:5: `pay` is not proved to be locked"), check.stderr);
+  t.true(check.stderr.startsWith("src/pay.ts:2:5: Cannot verify the lock of `pay`"), check.stderr);
 });
 
 test("a woven service runs under its locks, whether it or the package calls configure()", async (t) => {

@@ -48,13 +48,13 @@ test("a store that tags name but configure() does not fails the application at s
   t.is(forgotten.stdout, "function\n");
   t.regex(
     forgotten.stderr,
-    /LockMisconfiguredError: There is no store `payments`, which Orders\.pay uses: configure\(\) has only `default`\. Fix: call configure\(\{ \.\.\., stores: \{ payments: "redis:\/\/\.\.\." \} \}\)\./,
+    /LockMisconfiguredError: There is no store `payments`, which Orders\.pay uses: configure\(\) has only `default`\. Fix: call configure\(\{ \.\.\., stores: \{ payments: "redis:\/\/\.\.\." \} \}\)/,
   );
 
   const configured = await project.run("out/configured.js");
   t.is(
     configured.stdout,
-    '1 1\nThere is no store `ledger`, which late uses: configure() has only `default`, `payments`. Fix: call configure({ ..., stores: { ledger: "redis://..." } }).\n',
+    '1 1\nThere is no store `ledger`, which late uses: configure() has only `default`, `payments`. Fix: call configure({ ..., stores: { ledger: "redis://..." } })\n',
   );
 
   const check = await lockweave(project, "check");
@@ -79,6 +79,6 @@ test("the check reports no missing store if the sources do not list all stores",
   t.regex(warning, /^src\/late\.ts:3:5: warning: LW1113: /);
   await project.write({ "src/configured.ts": `${spread}const others = {};\n` });
   const rest = await check();
-  t.regex(rest, /^src\/late\.ts:3:5: `late` is not proved to be locked: /);
+  t.regex(rest, /^src\/late\.ts:3:5: Cannot verify the lock of `late`: /);
   t.false(rest.includes("LW1113"));
 });

@@ -81,6 +81,37 @@ const MISTAKES = [
       "error TS2345: Argument of type 'Promise<boolean>' is not assignable to parameter of type 'boolean'.",
   },
   {
+    what: "a signal that is something else",
+    tag: "businessFlag=f signal=order.orderNo",
+    at: "order.orderNo",
+    error: "error TS2322: Type 'string' is not assignable to type 'AbortSignal'.",
+  },
+  {
+    what: "an unknown field in the path to a signal",
+    tag: "businessFlag=f signal=order.user.signl",
+    at: "signl",
+    error: "error TS2339: Property 'signl' does not exist on type 'User'.",
+  },
+  {
+    what: "a time from a number",
+    tag: 'businessFlag=f lockTime="${order.user.number}"',
+    at: "order.user.number",
+    error:
+      "error TS2322: Type 'number' is not assignable to type '`${number}ms` | `${number}s` | `${number}m` | `${number}h` | undefined'.",
+  },
+  {
+    what: "a count from text",
+    tag: 'businessFlag=f permits="${order.orderNo}"',
+    at: "order.orderNo",
+    error: "error TS2322: Type 'string' is not assignable to type 'number'.",
+  },
+  {
+    what: "an unknown name in an expression",
+    tag: 'businessFlag=f wait="${order.user.numbr}s"',
+    at: "numbr",
+    error: "error TS2551: Property 'numbr' does not exist on type 'User'. Did you mean 'number'?",
+  },
+  {
     what: "an unknown error class",
     tag: "businessFlag=f onFailure=OrderBussy",
     at: "OrderBussy",
@@ -92,6 +123,12 @@ const MISTAKES = [
     at: "Numbered",
     error:
       "error TS2345: Argument of type 'typeof Numbered' is not assignable to parameter of type 'FailureClass'.",
+  },
+  {
+    what: "onUnreachable=skip with a return type without undefined",
+    tag: "businessFlag=f onUnreachable=skip onFailure=OrderBusy",
+    at: "onUnreachable=skip",
+    error: "error TS2322: Type 'undefined' is not assignable to type 'string'.",
   },
   {
     what: "onFailure=skip with a return type without undefined",
@@ -116,6 +153,7 @@ test.serial("errors that the type checker finds in woven code have positions in 
       `/** @redisLock ${tag} */\nexport async function f${index}(order: Order, number: number): Promise<string> { return order.orderNo + number; }\n`,
   );
   const project = await makeProject({
+    "src/signal.d.ts": "interface AbortSignal { readonly aborted: boolean }\n",
     "src/busy.ts": "export class OrderBusy extends Error {}\n",
     "src/a.ts": DECLARATIONS + functions.join(""),
   });
@@ -155,7 +193,7 @@ export async function i(): Promise<string | undefined> { return "a"; }
 `,
   });
   const { stdout } = await project.tspc("--noEmit");
-  const found = stdout.split("\n").filter((line) => line.includes("`onFailure=skip` returns"));
+  const found = stdout.split("\n").filter((line) => line.includes("`onFailure=skip`"));
   const suggested = found.map((line) => /declare the return type `(.*?)`/.exec(line)?.[1]);
   t.deepEqual(
     suggested,

@@ -1,8 +1,9 @@
 import { join, dirname } from "node:path";
-import test, { type ExecutionContext } from "ava";
+import { type ExecutionContext } from "ava";
 import { lockweave } from "../cli/command";
 import { install, runTool } from "../cli/tools";
 import { makeProject, tsconfig, type Files, type Finished, type Project, type Settings } from "./project";
+import { inMatrix } from "../support/suites";
 
 // Ways to lose a weave. Each is built with the real compilers and runs without a lock. Each is reported by the compiler,
 // by `lockweave check`, when the application starts, or by `assertWoven()` in a unit test. The ways of one table share
@@ -120,7 +121,7 @@ let ways = 0;
 /** Registers the test of one way. */
 function way(title: string, run: (t: ExecutionContext) => Promise<void>): void {
   ways += 1;
-  test(title, (t) => {
+  inMatrix(title, (t) => {
     t.timeout(300_000); // Many tests wait for one build.
     return run(t);
   });
@@ -346,7 +347,7 @@ for (const compiler of NAMES) {
     t.is(calls[`out/${name}/pay.js`], "together");
     t.is(starts[`out/${name}/main.js`], "LOCK_NOT_WOVEN");
     t.is(asserts[`out/${name}/pay.js`], "LOCK_NOT_WOVEN");
-    const place = `src/${name}/pay.ts:${TAG_LINE}:5: \`pay\` is not proved to be locked: `;
+    const place = `src/${name}/pay.ts:${TAG_LINE}:5: Cannot verify the lock of \`pay\`: `;
     t.deepEqual([check.code, checkOfOutput.code], [1, 1]);
     t.is(linesAt(place, check.stderr), `${place}\`out/${name}/pay.js\` does not lock it.`);
     t.is(linesAt(place, checkOfOutput.stderr), `${place}\`out\` does not lock it.`);
@@ -478,7 +479,7 @@ for (const [which, name] of Object.entries(PARTS)) {
         check.stderr,
         WORKSPACE.includes(name)
           ? new RegExp(
-              `^packages/${name}/pay\\.ts:${TAG_LINE}:5: \`pay\` is not proved to be locked: .* does not lock it\\.$`,
+              `^packages/${name}/pay\\.ts:${TAG_LINE}:5: Cannot verify the lock of \`pay\`: .* does not lock it\\.$`,
               "m",
             )
           : new RegExp(`^${at.replace(/\((\d+),(\d+)\)/, ":$1:$2")}: LW1403: `, "m"),
@@ -487,7 +488,7 @@ for (const [which, name] of Object.entries(PARTS)) {
   );
 }
 
-test("a library built by tspc is no error in the compiler or the check", async (t) => {
+inMatrix("a library built by tspc is not an error in the compiler or the check", async (t) => {
   const { place, compiler, check, calls } = await ofParts();
   t.is(calls["node_modules/woven/pay.js"], "apart");
   t.is(linesAt(await place("woven"), compiler.stdout), "");
@@ -496,7 +497,7 @@ test("a library built by tspc is no error in the compiler or the check", async (
 
 // ---- after the build ------------------------------------------------------------------------------------
 
-/** What changes each file after tspc has built the project, and what the check reports for the file then. */
+/** The change to each file after tspc has built the project, and the report of the check for that file. */
 const LATER: Readonly<
   Record<string, readonly [does: (project: Project, file: string) => Promise<void>, RegExp]>
 > = {
@@ -595,18 +596,18 @@ way(
     t.is(calls["bundle/pays.js"], "together");
     const place = `src/pay.ts:${TAG_LINE}:5: `;
     t.is(linesAt(place, check.stderr), "");
-    t.regex(linesAt(place, checkOfOutput.stderr), /is not proved to be locked/);
+    t.regex(linesAt(place, checkOfOutput.stderr), /Cannot verify the lock of/);
   },
 );
 
 way("code that looks like a woven lock is still woven, and does not satisfy the check", async (t) => {
   const { check, checkOfOutput, calls } = await afterTheBuild();
   t.is(calls["plain/alike.js"], "together");
-  t.regex(linesAt("src/alike.ts:", checkOfOutput.stderr), /is not proved to be locked/);
+  t.regex(linesAt("src/alike.ts:", checkOfOutput.stderr), /Cannot verify the lock of/);
   t.is(calls["out/alike.js"], "apart");
   t.is(linesAt("src/alike.ts:", check.stderr), "");
 });
 
-test("this file tests more than twenty ways to lose a weave", (t) => {
+inMatrix("this file tests more than twenty ways to lose a weave", (t) => {
   t.true(ways > 20, String(ways));
 });

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { promisify, stripVTControlCharacters } from "node:util";
 import { installed } from "./installed";
 import { Project, tsconfig, type Finished, type Files } from "./project";
 import { pack, temporaryDirectory } from "../package/consumer";
@@ -14,7 +14,6 @@ const YARN = "@yarnpkg/cli-dist@4.18.1";
 
 const FILES: Files = {
   "tsconfig.json": tsconfig({ allowImportingTsExtensions: true, rewriteRelativeImportExtensions: true }),
-  "yarn.lock": "",
   "src/main.ts": `import { configure, memoryStore, shutdown } from "lockweave";
 import { pay } from "shop";
 configure({ store: memoryStore() });
@@ -29,30 +28,12 @@ export async function pay(id: string): Promise<string> { return id + " under " +
 `,
 };
 
-/** A workspace with an application and the package `shop`, installed by Yarn. */
-class YarnWorkspace extends Project {
-  async install(exports: unknown): Promise<void> {
-    const lockweave = `file:${(await pack()).tarball}`;
+/** A project that Yarn installs. */
+class YarnProject extends Project {
+  async install(files: Files): Promise<void> {
     const { stdout: registry } = await execute("npm", ["config", "get", "registry"]);
-    await this.write({
-      ...FILES,
-      ".yarnrc.yml": `enableTelemetry: false\nnpmRegistryServer: ${registry}`,
-      "package.json": JSON.stringify({
-        name: "application",
-        type: "module",
-        workspaces: ["packages/*"],
-        dependencies: { shop: "workspace:*", lockweave },
-        devDependencies: { typescript: "6.0.3", "ts-patch": "3.3.0" },
-      }),
-      "packages/shop/package.json": JSON.stringify({
-        name: "shop",
-        type: "module",
-        exports,
-        // As a dependency it would get its own copy, because Lockweave has peer dependencies.
-        peerDependencies: { lockweave: "*" },
-        devDependencies: { lockweave },
-      }),
-    });
+    const settings = `enableTelemetry: false\nnpmRegistryServer: ${registry}`;
+    await this.write({ ".yarnrc.yml": settings, "yarn.lock": "", ...files });
     const { code, stdout } = await this.yarn("install", "--no-immutable");
     if (code !== 0) throw new Error(stdout);
   }
@@ -62,9 +43,32 @@ class YarnWorkspace extends Project {
   }
 }
 
-async function workspace(exports: unknown): Promise<YarnWorkspace> {
-  const project = new YarnWorkspace(await realpath(await temporaryDirectory()));
-  await project.install(exports);
+async function packedLockweave(): Promise<string> {
+  return `file:${(await pack()).tarball}`;
+}
+
+/** Creates a workspace with an application and the package `shop`. */
+async function workspace(exports: unknown): Promise<YarnProject> {
+  const lockweave = await packedLockweave();
+  const project = new YarnProject(await realpath(await temporaryDirectory()));
+  await project.install({
+    ...FILES,
+    "package.json": JSON.stringify({
+      name: "application",
+      type: "module",
+      workspaces: ["packages/*"],
+      dependencies: { shop: "workspace:*", lockweave },
+      devDependencies: { typescript: "6.0.3", "ts-patch": "3.3.0" },
+    }),
+    "packages/shop/package.json": JSON.stringify({
+      name: "shop",
+      type: "module",
+      exports,
+      // As a dependency it would get its own copy, because Lockweave has peer dependencies.
+      peerDependencies: { lockweave: "*" },
+      devDependencies: { lockweave },
+    }),
+  });
   return project;
 }
 
@@ -139,4 +143,94 @@ inMatrixSerially("Yarn PnP: `npx lockweave` names the command of Yarn, and chang
   await project.write({ "package.json": manifest.replace('"lockweave":', '"another":') });
   const { stderr } = await npx(project, "init");
   t.true(stderr.includes("Fix: run `yarn add lockweave ioredis`, and then `yarn lockweave init`.\n"), stderr);
+});
+
+// ---- NestJS ---------------------------------------------------------------------------------------------
+
+const NEST_MAIN = `import "reflect-metadata";
+import { Injectable, Module } from "@nestjs/common";
+import { NestFactory } from "@nestjs/core";
+import { configure, currentLock, memoryStore } from "lockweave";
+
+@Injectable()
+export class Orders {
+  /** @redisLock businessFlag=pay keyName=orderNo */
+  async pay(orderNo: string): Promise<string> {
+    return orderNo + " under " + currentLock().key;
+  }
+}
+
+@Module({ providers: [Orders] })
+export class AppModule {}
+
+async function main(): Promise<void> {
+  configure({ store: memoryStore() });
+  const app = await NestFactory.createApplicationContext(AppModule, { logger: ["error"] });
+  console.log(await app.get(Orders).pay("A1"));
+  await app.close();
+}
+void main();
+`;
+
+/** The command of NestJS 12 does not start with Plug'n'Play in Node 20, with or without Lockweave. */
+async function nestProject(): Promise<YarnProject> {
+  const nest = "11.2.10";
+  const project = new YarnProject(await realpath(await temporaryDirectory()));
+  await project.install({
+    "package.json": JSON.stringify({
+      name: "application",
+      private: true,
+      scripts: { build: "nest build" },
+      dependencies: {
+        "@nestjs/common": nest,
+        "@nestjs/core": nest,
+        "reflect-metadata": "0.2.2",
+        rxjs: "7",
+        ioredis: "6.0.0",
+        lockweave: await packedLockweave(),
+      },
+      devDependencies: { "@nestjs/cli": "11.0.24", typescript: "5.9.3", "@types/node": "20.19.43" },
+    }),
+    "nest-cli.json": JSON.stringify({ sourceRoot: "src" }),
+    "tsconfig.json": tsconfig({
+      module: "commonjs",
+      moduleResolution: "node10",
+      ignoreDeprecations: "5.0",
+      outDir: "dist",
+      rootDir: "src",
+      experimentalDecorators: true,
+      emitDecoratorMetadata: true,
+      types: ["node"],
+      plugins: [],
+    }),
+    "tsconfig.build.json": JSON.stringify({ extends: "./tsconfig.json", include: ["src"] }),
+    "src/main.ts": NEST_MAIN,
+  });
+  return project;
+}
+
+inMatrixSerially("Yarn PnP: init makes NestJS build with locks, by tsc", async (t) => {
+  t.timeout(300_000);
+  const project = await nestProject();
+  t.like(await project.yarn("nest", "build"), { code: 0 });
+  // In CI, an installation must not change the lock file, unless a command says that it may.
+  await project.write({
+    ".yarnrc.yml": `${await project.read(".yarnrc.yml")}\nenableImmutableInstalls: true\n`,
+  });
+  const unwoven = await project.yarn("node", "dist/main.js");
+  t.not(unwoven.code, 0);
+  t.true(unwoven.stderr.includes("LockNotWovenError"), unwoven.stderr);
+
+  const init = await project.yarn("lockweave", "init", "--yes");
+  t.is(init.code, 0, init.stdout + init.stderr);
+  t.true(init.stdout.includes("src/main.ts has tags already"), init.stdout);
+  const built = await project.yarn("nest", "build");
+  t.is(built.code, 0, built.stdout + built.stderr);
+  const { stdout, stderr } = await project.yarn("node", "dist/main.js");
+  t.is(stdout, "A1 under LOCK_pay_A1\n", stderr);
+
+  await project.write({ "src/main.ts": NEST_MAIN.replace("keyName=orderNo", "keyName=order") });
+  const wrong = await project.yarn("nest", "build");
+  t.not(wrong.code, 0);
+  t.regex(stripVTControlCharacters(wrong.stderr + wrong.stdout), /src\/main\.ts:8:\d+ - error TS901202:/);
 });

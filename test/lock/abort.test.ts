@@ -28,25 +28,25 @@ test.afterEach(async (t) => {
 });
 
 test.serial("a wait ends immediately with the signal's reason and leaves nothing behind", async (t) => {
-  await fleet.foreignHolder("abort-1", 60_000);
+  await fleet.acquireElsewhere("abort-1", 60_000);
   const controller = new AbortController();
   const waiting = withLock("abort-1", { ...PATIENT, signal: controller.signal }, () => t.fail());
   await fleet.clock.advance(2_000);
   const reason = new Error("the client went away");
   controller.abort(reason);
   t.is(await t.throwsAsync(waiting), reason);
-  await fleet.foreignerLeaves("abort-1");
+  await fleet.releaseElsewhere("abort-1");
   t.true(await fleet.isForgotten("abort-1"));
 });
 
 test.serial("a wait that is aborted without a reason throws an AbortError", async (t) => {
-  await fleet.foreignHolder("abort-2", 60_000);
+  await fleet.acquireElsewhere("abort-2", 60_000);
   const controller = new AbortController();
   const waiting = obtain("abort-2", { ...PATIENT, onFailure: "skip", signal: controller.signal });
   await fleet.clock.settle();
   controller.abort();
   t.like(await t.throwsAsync(waiting, { any: true }), { name: "AbortError" });
-  await fleet.foreignerLeaves("abort-2");
+  await fleet.releaseElsewhere("abort-2");
   t.true(await fleet.isForgotten("abort-2"));
 });
 
@@ -74,7 +74,7 @@ test.serial("a reentrant call with an already aborted signal does not run its bo
 
 test.serial("a grant that arrives after the abort is released", async (t) => {
   const replies = deferred();
-  fleet.store.onTake = replyLate(replies.promise);
+  fleet.store.onAcquire = replyLate(replies.promise);
   const controller = new AbortController();
   const waiting = withLock("abort-4", { ...PATIENT, signal: controller.signal }, () => t.fail());
   await fleet.clock.settle();
@@ -82,32 +82,32 @@ test.serial("a grant that arrives after the abort is released", async (t) => {
   controller.abort(new Error("enough"));
   await t.throwsAsync(waiting, { message: "enough" });
   replies.resolve();
-  fleet.store.onTake = (send) => send();
+  fleet.store.onAcquire = (send) => send();
   await fleet.clock.settle();
   t.true(await fleet.isForgotten("abort-4"));
 });
 
 test.serial("a grant whose reply is lost is released after the abort", async (t) => {
-  fleet.store.onTake = replyLost;
+  fleet.store.onAcquire = replyLost;
   const controller = new AbortController();
   const waiting = withLock("abort-5", { ...PATIENT, signal: controller.signal }, () => t.fail());
   await fleet.clock.settle();
   controller.abort(new Error("enough"));
-  fleet.store.onTake = (send) => send();
+  fleet.store.onAcquire = (send) => send();
   await t.throwsAsync(waiting, { message: "enough" });
   await fleet.clock.advance(1_000);
   t.true(await fleet.isForgotten("abort-5"));
 });
 
 test.serial("the next waiter gets the lock after the waiter before it aborts", async (t) => {
-  await fleet.foreignHolder("abort-6", 60_000);
+  await fleet.acquireElsewhere("abort-6", 60_000);
   const controller = new AbortController();
   const first = withLock("abort-6", { ...PATIENT, signal: controller.signal }, () => t.fail());
   const second = withLock("abort-6", PATIENT, () => "second");
   await fleet.clock.settle();
   controller.abort(new Error("enough"));
   await t.throwsAsync(first, { message: "enough" });
-  await fleet.foreignerLeaves("abort-6");
+  await fleet.releaseElsewhere("abort-6");
   await fleet.clock.advance(1_000);
   t.is(await second, "second");
 });
@@ -129,7 +129,7 @@ test.serial(
   "a thousand waits that one signal aborts leave no timer, listener, ticket, or warning",
   async (t) => {
     const keys = ["abort-8", "abort-8b", "abort-8c"];
-    for (const key of keys) await fleet.foreignHolder(key, 60_000);
+    for (const key of keys) await fleet.acquireElsewhere(key, 60_000);
     const controller = new AbortController();
     const options = { ...PATIENT, signal: controller.signal };
     const waiting = Array.from({ length: 1_000 }, (_, n) =>
@@ -141,7 +141,7 @@ test.serial(
     t.true(ends.every((end) => end.status === "rejected" && end.reason === controller.signal.reason));
     t.is(getEventListeners(controller.signal, "abort").length, 0);
     for (const key of keys) {
-      await fleet.foreignerLeaves(key);
+      await fleet.releaseElsewhere(key);
       t.true(await fleet.isForgotten(key));
     }
   },

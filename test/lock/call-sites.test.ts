@@ -1,6 +1,6 @@
 import test from "ava";
 import { LockOptionError } from "../../runtime/base/errors";
-import { oncePerCallSite } from "../../runtime/lock/call-sites";
+import { CallSites } from "../../runtime/lock/locker";
 import { LOCK_OPTIONS } from "../../runtime/lock/settings";
 
 /** The prototype of all plain objects. */
@@ -9,8 +9,8 @@ const everyPrototype: object = Object.prototype;
 /** Returns a function that passes its options on and returns how often options were processed until then. */
 function counting(): (options: object, site?: string) => number {
   let count = 0;
-  const make = oncePerCallSite(() => (count += 1));
-  return (options, site) => make(options, site, ["key", "signal"]).made;
+  const callSites = new CallSites(() => (count += 1));
+  return (options, site) => callSites.find(options, site, ["key", "signal"]).made;
 }
 
 test("a call site's options are processed again only when they change", (t) => {
@@ -21,6 +21,15 @@ test("a call site's options are processed again only when they change", (t) => {
   t.deepEqual([ask({ fencing: true }), ask({ fencing: true })], [4, 4]); // One less.
   t.deepEqual([ask({ watchdog: true }), ask({ watchdog: true })], [5, 5]); // Another name.
   t.deepEqual([ask({ key: "a" }), ask({}), ask({ signal: 1 })], [6, 7, 8]); // Not the same names.
+});
+
+test("a call site whose values change keeps its first result and its latest one", (t) => {
+  const ask = counting();
+  const lockTimes = (...times: readonly number[]): number[] =>
+    times.map((lockTime) => ask({ lockTime, watchdog: false }, "pay"));
+  t.deepEqual(lockTimes(1, 1), [1, 1]);
+  t.deepEqual(lockTimes(2, 2, 1, 2, 1), [2, 2, 1, 2, 1]);
+  t.deepEqual(lockTimes(3, 3, 1, 2), [3, 3, 1, 4]);
 });
 
 test("each call site has its own result, and calls without a name share one", (t) => {
@@ -42,13 +51,13 @@ test("options of another class are checked even after plain options were accepte
 });
 
 test("an option that is added to the prototype later is reported at the next call", (t) => {
-  const make = oncePerCallSite(() => "made");
+  const callSites = new CallSites(() => "made");
   const prototype = {};
   const options = Object.create(prototype) as { readonly key?: string };
-  t.is(make(options, "pay", ["key"]).differing(options, "key"), undefined);
+  t.is(callSites.find(options, "pay", ["key"]).value("key"), undefined);
   Object.assign(prototype, { key: "b" });
   for (const site of ["pay", "refund"])
-    t.throws(() => make(options, site, ["key"]), { message: /`key` is inherited/ });
+    t.throws(() => callSites.find(options, site, ["key"]), { message: /`key` is inherited/ });
 });
 
 test("an option's getter is read once, so later reads cannot change its value", (t) => {
@@ -59,21 +68,46 @@ test("an option's getter is read once, so later reads cannot change its value", 
       return reads > 1;
     },
   };
-  t.deepEqual({ ...oncePerCallSite((own) => own)(options, undefined, []).made }, { fencing: false });
+  t.deepEqual({ ...new CallSites((own) => own).find(options, undefined, []).made }, { fencing: false });
   t.is(reads, 1);
 });
 
-for (const name of [...LOCK_OPTIONS, "signal", "when", "site", "businessFlag", "each", "key"]) {
+test("a call reads each option once, whether its values are known, changed, or new", (t) => {
+  const callSites = new CallSites((own) => ({ ...own }));
+  let reads: string[] = [];
+  const ask = (lockTime: number, key: string): unknown => {
+    reads = [];
+    const options = {
+      get key() {
+        reads.push("key");
+        return key;
+      },
+      get lockTime() {
+        reads.push("lockTime");
+        return lockTime;
+      },
+    };
+    const asked = callSites.find(options, "pay", ["key"]);
+    return [asked.made, asked.value("key")];
+  };
+  for (const lockTime of [1, 1, 2, 3, 2, 1]) {
+    const key = `order ${lockTime}`;
+    t.like(ask(lockTime, key), [{ lockTime }, key]);
+    t.deepEqual(reads, ["key", "lockTime"]);
+  }
+});
+
+for (const name of [...LOCK_OPTIONS, "signal", "when", "skipValue", "site", "businessFlag", "each", "key"]) {
   test.serial(
     `a property \`${name}\` of Object.prototype is an error even at a call site that worked before`,
     (t) => {
-      const make = oncePerCallSite(() => "made");
-      const others = ["signal", "when", "site", "businessFlag", "each", "key"];
-      t.is(make({}, "pay", others).made, "made");
+      const callSites = new CallSites(() => "made");
+      const others = ["signal", "when", "skipValue", "site", "businessFlag", "each", "key"];
+      t.is(callSites.find({}, "pay", others).made, "made");
       Object.defineProperty(everyPrototype, name, { value: 5, configurable: true });
       let thrown: unknown;
       try {
-        make({}, "pay", others);
+        callSites.find({}, "pay", others);
       } catch (error) {
         thrown = error;
       } finally {

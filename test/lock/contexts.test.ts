@@ -137,22 +137,25 @@ test.serial(
   },
 );
 
-test.serial("an abort listener that asks to write waits for another caller's read lock", async (t) => {
-  const fleet = start();
-  let fromListener: Promise<string> | undefined;
-  const held = await obtain("y");
-  held.signal.addEventListener("abort", () => {
-    fromListener = withLock("k", { mode: "write" }, () => "written");
-  });
-  const reading = withLock("k", { mode: "read" }, async () => {
-    await forceRelease("y");
-    await passes(fleet.clock, 100);
-  });
-  await fleet.clock.advance(1_000);
-  await reading;
-  t.is(await fromListener, "written");
-  await held.release();
-});
+test.serial(
+  "an abort listener that acquires a write lock waits for another caller's read lock",
+  async (t) => {
+    const fleet = start();
+    let fromListener: Promise<string> | undefined;
+    const held = await obtain("y");
+    held.signal.addEventListener("abort", () => {
+      fromListener = withLock("k", { mode: "write" }, () => "written");
+    });
+    const reading = withLock("k", { mode: "read" }, async () => {
+      await forceRelease("y");
+      await passes(fleet.clock, 100);
+    });
+    await fleet.clock.advance(1_000);
+    await reading;
+    t.is(await fromListener, "written");
+    await held.release();
+  },
+);
 
 test.serial("events and log lines run outside every caller's context, except `acquire` events", async (t) => {
   const seen = new ContextRecorder();

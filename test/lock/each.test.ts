@@ -76,7 +76,7 @@ test("callers that list the same keys in different orders never deadlock", async
 test("a caller that waits for a key holds only the keys before it in byte order", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("b", 2_000);
+  await fleet.acquireElsewhere("b", 2_000);
   const entering = enter(one, ["c", "b", "a", "ä", "Z"]);
   await fleet.clock.advance(100);
   const held = async (): Promise<string[]> => {
@@ -105,8 +105,8 @@ test("a key that is listed twice counts once", async (t) => {
 test("a wait timeout releases the acquired keys and names the missing key in its error", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("a", 700);
-  await fleet.foreignHolder("b", 60_000);
+  await fleet.acquireElsewhere("a", 700);
+  await fleet.acquireElsewhere("b", 60_000);
   const entering = t.throwsAsync(enter(one, ["c", "b", "a"], { retryTimes: 2, waitTime: "500ms" }), {
     instanceOf: LockWaitTimeoutError,
     message:
@@ -121,11 +121,11 @@ test("a wait timeout releases the acquired keys and names the missing key in its
 test("a caller with no wait budget tries all keys once", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("b", 60_000);
+  await fleet.acquireElsewhere("b", 60_000);
   await t.throwsAsync(enter(one, ["a", "b", "c"], { retryTimes: 0 }), { message: /: b is held by another/ });
   const locks = one.locks(["a", "b", "c"], { retryTimes: 0, onFailure: "skip" });
   t.deepEqual([await locks.acquire(), await locks.retryCheck()], [false, false]);
-  await fleet.foreignerLeaves("b");
+  await fleet.releaseElsewhere("b");
   await (await enter(one, ["a", "b", "c"], { retryTimes: 0 })).release();
   t.true(one.isIdle);
 });
@@ -133,7 +133,7 @@ test("a caller with no wait budget tries all keys once", async (t) => {
 test("an abort ends the wait for all keys and releases those already held", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("b", 60_000);
+  await fleet.acquireElsewhere("b", 60_000);
   const locks = one.locks(["a", "b"]);
   const goesAway = new AbortController();
   t.false(await locks.acquire(goesAway.signal));
@@ -151,12 +151,12 @@ test("an abort ends the wait for all keys and releases those already held", asyn
 test("an abort while all keys are renewed for the body ends the wait without running the body", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("b", 60_000);
+  await fleet.acquireElsewhere("b", 60_000);
   const goesAway = new AbortController();
   const entering = enter(one, ["a", "b"], {}, goesAway.signal);
   await fleet.clock.advance(100);
   fleet.store.onRenew = lostOnTheWay;
-  await fleet.foreignerLeaves("b");
+  await fleet.releaseElsewhere("b");
   await fleet.clock.settle();
   const abortedAt = fleet.clock.now();
   goesAway.abort(new Error("gone home"));
@@ -181,13 +181,13 @@ test("a multi-key lock has the shortest remaining time, aborts at the first loss
   t.true(locks.remaining() > 14_000);
   const { signal } = locks;
   t.false(signal.aborted);
-  await fleet.takeAway("b");
+  await fleet.endHold("b");
   await fleet.clock.advance(3_000);
   t.true(signal.aborted);
   t.regex(String(signal.reason), /b is no longer held/);
   t.is(locks.remaining(), 0);
   t.throws(() => locks.assertHeld(), { instanceOf: LockLostError, message: /^b is not held/ });
-  await fleet.takeAway("c");
+  await fleet.endHold("c");
   const error = await t.throwsAsync(locks.release(), { instanceOf: LockLostError });
   t.regex(error.message, /^b: the lock was lost .*; c: the lock was lost /);
   t.true(await fleet.isFree("a"));
@@ -234,7 +234,7 @@ test("concurrent acquire() calls share one try, and a released multi-key lock re
 test("the loss of a single key is reported without an AggregateError", async (t) => {
   const fleet = new Fleet();
   const locks = await enter(fleet.process(), ["a", "b"]);
-  await fleet.takeAway("b");
+  await fleet.endHold("b");
   const error = await t.throwsAsync(locks.release(), { instanceOf: LockLostError });
   t.regex(error.message, /^b: the lock was lost /);
   t.false(error.cause instanceof AggregateError);
@@ -243,7 +243,7 @@ test("the loss of a single key is reported without an AggregateError", async (t)
 test("release() reports no loss after the body has failed with its own error", async (t) => {
   const fleet = new Fleet();
   const locks = await enter(fleet.process(), ["a", "b"]);
-  await fleet.takeAway("b");
+  await fleet.endHold("b");
   const error = new Error("no money");
   t.is(locks.fail(error), error);
   await t.notThrowsAsync(locks.release());
@@ -253,7 +253,7 @@ test("release() reports no loss after the body has failed with its own error", a
 test("extend() extends no key if not all keys are held", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("b", 5_000);
+  await fleet.acquireElsewhere("b", 5_000);
   const locks = one.locks(["a", "b"], { lockTime: "9s" });
   t.false(await locks.acquire());
   t.is(locks.locks.length, 1);
@@ -291,7 +291,7 @@ for (const options of [
   test(`keys are renewed during the wait, and each has its full lock time in the body (${Object.keys(options)[0]})`, async (t) => {
     const fleet = new Fleet();
     const one = fleet.process();
-    await fleet.foreignHolder("b", 1_500);
+    await fleet.acquireElsewhere("b", 1_500);
     const entering = enter(one, ["a", "b", "c"], options);
     await fleet.clock.advance(1_400);
     t.false(await fleet.isFree("a"), "a is renewed while the caller waits for b");
@@ -321,17 +321,17 @@ for (const lost of ["a", "b"]) {
   test(`a caller that loses ${lost} while it waits for d reacquires it and the later keys in order`, async (t) => {
     const fleet = new Fleet();
     const one = fleet.process();
-    await fleet.foreignHolder("d", 60_000);
+    await fleet.acquireElsewhere("d", 60_000);
     const entering = enter(one, ["a", "b", "c", "d"], { lockTime: "3s", retryTimes: 100 });
     await fleet.clock.advance(100);
-    await fleet.takeAway(lost);
-    await fleet.foreignHolder(lost, 5_000);
+    await fleet.endHold(lost);
+    await fleet.acquireElsewhere(lost, 5_000);
     await fleet.clock.advance(1_500);
     const free = await Promise.all(["a", "b", "c"].map((key) => fleet.isFree(key)));
     t.deepEqual(free, lost === "a" ? [false, true, true] : [false, false, true]);
     await fleet.clock.advance(6_000);
     t.false((await Promise.all(["a", "b", "c"].map((key) => fleet.isFree(key)))).includes(true));
-    await fleet.foreignerLeaves("d");
+    await fleet.releaseElsewhere("d");
     await fleet.clock.advance(2_000);
     const locks = await entering;
     t.is(locks.locks.length, 4);
@@ -343,13 +343,13 @@ for (const lost of ["a", "b"]) {
 test("a wait times out on time even if the release of a lost key is unanswered", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("b", 60_000);
+  await fleet.acquireElsewhere("b", 60_000);
   const options = { lockTime: "3s", retryTimes: 3, waitTime: "500ms" } as const;
   const entering = t.throwsAsync(enter(one, ["a", "b"], options), { instanceOf: LockWaitTimeoutError });
   await fleet.clock.advance(900);
-  fleet.store.onDrop = lostOnTheWay;
-  await fleet.takeAway("a");
-  await fleet.foreignerLeaves("b");
+  fleet.store.onRelease = lostOnTheWay;
+  await fleet.endHold("a");
+  await fleet.releaseElsewhere("b");
   await fleet.clock.advance(600);
   await entering;
 });
@@ -358,12 +358,12 @@ test("a waiter in a resumed process pauses between its checks while no renewal i
   const clock = new SuspendableClock();
   const fleet = new Fleet(clock);
   const one = fleet.process();
-  await fleet.foreignHolder("b", 60_000);
+  await fleet.acquireElsewhere("b", 60_000);
   const entering = enter(one, ["a", "b"], { retryTimes: 10, waitTime: "1s" });
   await clock.advance(100);
   fleet.store.onRenew = lostOnTheWay;
   clock.suspend(5_000);
-  await fleet.foreignerLeaves("b");
+  await fleet.releaseElsewhere("b");
   await clock.advance(3_000);
   t.true(fleet.store.renewed.length < 40, String(fleet.store.renewed.length));
   fleet.store.onRenew = (send) => send();
@@ -375,12 +375,12 @@ test("a waiter in a resumed process pauses between its checks while no renewal i
 test("the body does not run if a key is lost just before all are held", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("b", 60_000);
+  await fleet.acquireElsewhere("b", 60_000);
   const entering = enter(one, ["a", "b"], { lockTime: "10s" });
   await fleet.clock.advance(100);
-  await fleet.takeAway("a");
-  await fleet.foreignHolder("a", 4_000);
-  await fleet.foreignerLeaves("b");
+  await fleet.endHold("a");
+  await fleet.acquireElsewhere("a", 4_000);
+  await fleet.releaseElsewhere("b");
   let hasEntered = false;
   void entering.then(() => (hasEntered = true));
   await fleet.clock.advance(2_000);
@@ -395,7 +395,7 @@ test("an unanswered last renewal is retried within the wait budget", async (t) =
   for (const retryTimes of [10, 1]) {
     const fleet = new Fleet();
     const one = fleet.process();
-    await fleet.foreignHolder("b", 500);
+    await fleet.acquireElsewhere("b", 500);
     fleet.store.onRenew = lostOnTheWay;
     const entering = enter(one, ["a", "b"], { retryTimes, waitTime: "1s" });
     const outcome =
@@ -449,7 +449,7 @@ test("a shutdown waits for a caller that holds all its keys", async (t) => {
   const one = fleet.process();
   const locks = await enter(one, ["a", "b"]);
   let isDrained = false;
-  const drained = one.locker.queues.drain(10_000).then(() => {
+  const drained = one.locker.manager.drain(10_000).then(() => {
     isDrained = true;
   });
   await fleet.clock.advance(5_000);
@@ -463,7 +463,7 @@ test("a shutdown waits for a caller that holds all its keys", async (t) => {
 test("a wait budget applies even if the store does not answer", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process({ commandTimeout: "5s" });
-  fleet.store.onTake = lostOnTheWay;
+  fleet.store.onAcquire = lostOnTheWay;
   const entering = t.throwsAsync(enter(one, ["a", "b"], { retryTimes: 1, waitTime: "300ms" }), {
     instanceOf: LockUnreachableError,
   });
@@ -472,19 +472,19 @@ test("a wait budget applies even if the store does not answer", async (t) => {
 });
 
 test("a wait budget applies even if the store stops answering while some of the keys are held", async (t) => {
-  for (const silence of ["onDrop", "onRenew"] as const) {
+  for (const silence of ["onRelease", "onRenew"] as const) {
     const fleet = new Fleet();
     const one = fleet.process({ commandTimeout: "5s" });
-    await fleet.foreignHolder("b", silence === "onDrop" ? 60_000 : 900);
+    await fleet.acquireElsewhere("b", silence === "onRelease" ? 60_000 : 900);
     const entering = enter(one, ["a", "b"], { retryTimes: 1, waitTime: "1s" }).then(
       () => "held",
       ({ code }: LockError) => code,
     );
     await fleet.clock.advance(100);
-    fleet.store.onDrop = lostOnTheWay;
+    fleet.store.onRelease = lostOnTheWay;
     fleet.store[silence] = lostOnTheWay;
     await fleet.clock.advance(1_800);
-    const code = silence === "onDrop" ? "LOCK_WAIT_TIME_OUT" : "LOCK_UNREACHABLE";
+    const code = silence === "onRelease" ? "LOCK_WAIT_TIME_OUT" : "LOCK_UNREACHABLE";
     t.is(await Promise.race([entering, Promise.resolve("still waits")]), code);
   }
 });
@@ -492,14 +492,14 @@ test("a wait budget applies even if the store stops answering while some of the 
 test("a shutdown rejects a caller that still waits for a key, without delay or a loss", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("b", 60_000);
+  await fleet.acquireElsewhere("b", 60_000);
   const entering = t.throwsAsync(enter(one, ["a", "b"]), { instanceOf: LockClosedError });
   await fleet.clock.advance(100);
   t.false(await fleet.isFree("a"));
   let isDrained = false;
-  const { queues } = one.locker;
-  const drained = queues.drain(10_000).then(() => {
-    queues.revokeAll({ outcome: "revoked", because: "shutdown()", isEarly: true });
+  const { manager } = one.locker;
+  const drained = manager.drain(10_000).then(() => {
+    manager.revokeAll({ outcome: "revoked", because: "shutdown()", isEarly: true });
     isDrained = true;
   });
   await fleet.clock.advance(10);
@@ -513,7 +513,7 @@ test("a shutdown rejects a caller that still waits for a key, without delay or a
 test("a release during a try leaves no key held", async (t) => {
   const fleet = new Fleet();
   const one = fleet.process();
-  await fleet.foreignHolder("b", 60_000);
+  await fleet.acquireElsewhere("b", 60_000);
   const locks = one.locks(["a", "b", "c"]);
   const trying = t.throwsAsync(locks.acquire(), { instanceOf: LockLostError });
   await locks.release();

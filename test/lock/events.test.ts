@@ -48,7 +48,7 @@ async function runs(fleet: Fleet, work: Promise<unknown>): Promise<void> {
   await work;
 }
 
-test("a free lock publishes acquire, grant, and release with one requestId", async (t) => {
+test("a call for a free lock publishes `acquire`, `grant`, and `release` with one requestId", async (t) => {
   const fleet = new Fleet();
   const lock = fleet.process().lock("LOCK_story_1", { fencing: true }, "OrderService.pay");
   const published = await publishedOf("LOCK_story_1", async () => {
@@ -67,7 +67,7 @@ test("a free lock publishes acquire, grant, and release with one requestId", asy
   t.like(release, { heldMs: 250, outcome: "released" });
 });
 
-test("a waiter publishes one wait event and a grant with its waiting time", async (t) => {
+test("a waiter publishes one `wait` event, and a `grant` with its waiting time", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const published = await publishedOf("LOCK_story_2", async () => {
@@ -75,14 +75,14 @@ test("a waiter publishes one wait event and a grant with its waiting time", asyn
     const second = process.call("LOCK_story_2", {}, takes(fleet, 1));
     await runs(fleet, Promise.all([first, second]));
   });
-  t.deepEqual(events(published), ["acquire", "acquire", "grant", "wait", "release", "grant", "release"]);
+  t.deepEqual(events(published), ["acquire", "acquire", "wait", "grant", "release", "grant", "release"]);
   t.like(published[4], { heldMs: 7_000 });
   t.like(published[5], { waitedMs: 7_000, requestId: published[1]?.["requestId"] });
 });
 
-test("a wait that times out publishes give-up", async (t) => {
+test("a wait that times out publishes `give-up`", async (t) => {
   const fleet = new Fleet();
-  await fleet.foreignHolder("LOCK_story_3", 60_000);
+  await fleet.acquireElsewhere("LOCK_story_3", 60_000);
   const published = await publishedOf("LOCK_story_3", () =>
     runs(
       fleet,
@@ -90,10 +90,40 @@ test("a wait that times out publishes give-up", async (t) => {
     ),
   );
   t.deepEqual(events(published), ["acquire", "wait", "give-up"]);
-  t.like(published[2], { waitedMs: 2_000 });
+  t.like(published[2], { waitedMs: 2_000, outcome: "failed" });
 });
 
-test("each renewal publishes a renew event", async (t) => {
+test("the `give-up` event distinguishes an error, a skipped body, and an abandoned lock", async (t) => {
+  const fleet = new Fleet();
+  await fleet.acquireElsewhere("LOCK_story_skip", 60_000);
+  const process = fleet.process();
+  const once = { retryTimes: 0 } as const;
+  const published = await publishedOf("LOCK_story_skip", async () => {
+    await process.call("LOCK_story_skip", { ...once, onFailure: "skip" }, () => t.fail());
+    const several = process.locks(["LOCK_story_skip", "LOCK_story_skip_2"], { ...once, onFailure: "skip" });
+    t.false(await several.acquire());
+    t.false(await several.retryCheck());
+    const released = process.lock("LOCK_story_skip", { waitTime: "9s" });
+    t.false(await released.acquire());
+    await released.release();
+    const aborted = new AbortController();
+    const refused = process.call("LOCK_story_skip", { waitTime: "9s" }, () => t.fail(), aborted);
+    await fleet.clock.settle();
+    aborted.abort();
+    await t.throwsAsync(refused, { any: true });
+    fleet.store.onAcquire = connectionRefused;
+    await runs(
+      fleet,
+      process.call("LOCK_story_skip", { ...once, onUnreachable: "skip" }, () => t.fail()),
+    );
+  });
+  t.deepEqual(
+    published.filter(({ event }) => event === "give-up").map(({ outcome }) => outcome),
+    ["skipped", "skipped", "abandoned", "failed", "unreachable"],
+  );
+});
+
+test("each renewal publishes a `renew` event", async (t) => {
   const fleet = new Fleet();
   const published = await publishedOf("LOCK_story_4", () =>
     runs(fleet, fleet.process().call("LOCK_story_4", { lockTime: "3s" }, takes(fleet, 2_500))),
@@ -115,7 +145,7 @@ test("a renewal of a shared hold publishes one event for each reader", async (t)
   t.is(new Set(renewed.map(({ requestId }) => requestId)).size, 3);
 });
 
-test("a lost lock publishes lost when the loss is noticed, and its release has the outcome expired", async (t) => {
+test("a lost lock publishes `lost` when the loss is noticed, and its release has the outcome `expired`", async (t) => {
   const fleet = new Fleet();
   const process: FleetProcess = fleet.process();
   fleet.store.onRenew = connectionRefused;
@@ -130,7 +160,7 @@ test("a lost lock publishes lost when the loss is noticed, and its release has t
 test("a hand-off publishes the first holder's release immediately, before the next holder's grant", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onLook = async (send) => {
+  fleet.store.onPeek = async (send) => {
     await passes(fleet.clock, 500);
     return await send();
   };
@@ -139,18 +169,18 @@ test("a hand-off publishes the first holder's release immediately, before the ne
     const second = process.call("LOCK_story_6", {}, takes(fleet, 1_000));
     await runs(fleet, Promise.all([first, second]));
   });
-  t.deepEqual(events(published), ["acquire", "acquire", "grant", "wait", "release", "grant", "release"]);
+  t.deepEqual(events(published), ["acquire", "acquire", "wait", "grant", "release", "grant", "release"]);
   t.like(published[4], { outcome: "handed off", heldMs: 50, requestId: published[0]?.["requestId"] });
   t.like(published[5], { waitedMs: 50, requestId: published[1]?.["requestId"] });
   t.like(published[6], { outcome: "released", heldMs: 1_000 });
 });
 
-test("a deleted key is the reason of the lost event and the outcome of the release", async (t) => {
+test("a deleted key is the reason in the `lost` event and the outcome of the release", async (t) => {
   const fleet = new Fleet();
   const published = await publishedOf("LOCK_story_7", async () => {
     const lock = fleet.process().lock("LOCK_story_7", { lockTime: "3s", onLost: "warn" });
     t.true(await lock.acquire());
-    await fleet.takeAway("LOCK_story_7");
+    await fleet.endHold("LOCK_story_7");
     await fleet.clock.advance(1_000);
     await lock.release();
   });
@@ -161,12 +191,12 @@ test("a deleted key is the reason of the lost event and the outcome of the relea
   t.like(published[3], { outcome: "deleted" });
 });
 
-test("a release that finds its key deleted has the outcome deleted", async (t) => {
+test("a release that finds its key deleted has the outcome `deleted`", async (t) => {
   const fleet = new Fleet();
   const published = await publishedOf("LOCK_story_8", async () => {
     const lock = fleet.process().lock("LOCK_story_8");
     t.true(await lock.acquire());
-    await fleet.takeAway("LOCK_story_8");
+    await fleet.endHold("LOCK_story_8");
     await t.throwsAsync(lock.release(), { message: /its key disappeared early/ });
   });
   t.deepEqual(events(published), ["acquire", "grant", "release"]);

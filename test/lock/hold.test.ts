@@ -103,9 +103,94 @@ test("autoUnlock=false makes a local waiter wait for the key, not only for the b
   t.is(await waiter, startedAt + 2 * SECOND);
 });
 
+const ON_ERROR = { autoUnlock: "onError", lockTime: "20s" } as const;
+
+test("autoUnlock=onError leaves the key for one lock time after the body", async (t) => {
+  for (const watchdog of [true, false]) {
+    const fleet = new Fleet();
+    const { body, running, end } = job();
+    const holder = fleet.process().call(KEY, { ...ON_ERROR, watchdog }, body);
+    await running;
+    await fleet.clock.advance(5 * SECOND);
+    end();
+    t.is(await holder, "done");
+    t.is(fleet.store.releases, 0);
+    t.is(fleet.clock.pendingTimers, 0);
+    await fleet.clock.advance(19_999);
+    t.false(await fleet.isFree(KEY));
+    await fleet.clock.advance(1);
+    t.true(await fleet.isFree(KEY));
+  }
+});
+
+test("autoUnlock=onError releases the key if the body throws, and wakes the next waiter", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const first = process.call(KEY, ON_ERROR, () => Promise.reject(new Error("declined")));
+  const second = process.call(KEY, ON_ERROR, idle);
+  await t.throwsAsync(first, { message: "declined" });
+  t.is(await second, "done");
+  t.is(fleet.store.releases, 1);
+  t.false(await fleet.isFree(KEY));
+});
+
+test("autoUnlock=onError makes a local waiter wait for the key after a body that succeeded", async (t) => {
+  const fleet = new Fleet();
+  const process = fleet.process();
+  const startedAt = fleet.clock.now();
+  await process.call(KEY, { ...ON_ERROR, lockTime: "2s" }, idle);
+  const waiter = process.call(KEY, {}, () => fleet.clock.now());
+  await fleet.clock.advance(5 * SECOND);
+  t.is(await waiter, startedAt + 2 * SECOND);
+});
+
+test("autoUnlock=onError keeps the result of the body if the store does not answer at its end", async (t) => {
+  const fleet = new Fleet();
+  fleet.store.onRenew = connectionRefused;
+  t.is(await fleet.process().call(KEY, ON_ERROR, idle), "done");
+  t.is(fleet.store.releases, 0);
+  await fleet.clock.advance(19_999);
+  t.false(await fleet.isFree(KEY));
+  await fleet.clock.advance(1);
+  t.true(await fleet.isFree(KEY));
+});
+
+test("autoUnlock=onError reports a loss at the end of the body", async (t) => {
+  const fleet = new Fleet();
+  const call = fleet.process().call(KEY, ON_ERROR, () => fleet.endHold(KEY));
+  await t.throwsAsync(call, { instanceOf: LockLostError });
+});
+
+test("autoUnlock=onError follows the body of the outermost reentrant call, whatever ends last", async (t) => {
+  for (const outerFails of [true, false]) {
+    const fleet = new Fleet();
+    const process = fleet.process();
+    const options = { ...ON_ERROR, reentrant: true };
+    const inner = deferred();
+    let late: Promise<unknown> = Promise.resolve();
+    const outer = process.call(KEY, options, async () => {
+      const isInside = deferred();
+      late = process.call(KEY, options, async () => {
+        isInside.resolve();
+        await inner.promise;
+        if (!outerFails) throw new Error("inner");
+      });
+      late.catch(() => {});
+      await isInside.promise;
+      if (outerFails) throw new Error("outer");
+    });
+    await (outerFails ? t.throwsAsync(outer, { message: "outer" }) : outer);
+    t.false(await fleet.isFree(KEY));
+    inner.resolve();
+    await Promise.allSettled([late]);
+    await fleet.clock.settle();
+    t.is(await fleet.isFree(KEY), outerFails);
+  }
+});
+
 test("remaining() is less than the lock time and counts from before the command was sent", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     await passes(fleet.clock, 300);
     return await send();
   };
@@ -119,7 +204,7 @@ test("remaining() is less than the lock time and counts from before the command 
 test("a grant whose reply took the whole lock time does not count", async (t) => {
   const fleet = new Fleet();
   let slow = true;
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     const reply = await send();
     if (slow) fleet.clock.freeze(500);
     slow = false;
@@ -138,14 +223,14 @@ test("a grant whose reply took the whole lock time does not count", async (t) =>
 test("a slow release of a grant that does not count cannot end the lock of the next try", async (t) => {
   const fleet = new Fleet();
   let slow = true;
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     const reply = await send();
     if (slow) fleet.clock.freeze(500);
     slow = false;
     return reply;
   };
   // A release that arrives late would end the lock that the second request got.
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     await passes(fleet.clock, 200);
     return await send();
   };
@@ -155,7 +240,7 @@ test("a slow release of a grant that does not count cannot end the lock of the n
   await running;
   await fleet.clock.advance(300);
   t.false(await fleet.isFree(KEY));
-  fleet.store.onDrop = (send) => send();
+  fleet.store.onRelease = (send) => send();
   end();
   t.is(await call, "done");
 });
@@ -188,8 +273,8 @@ for (const [lossReason, taken] of [
     const aborted = deferred<unknown>();
     const holder = fleet.process().call(KEY, {}, async (lock) => {
       lock.signal.addEventListener("abort", () => aborted.resolve(lock.signal.reason));
-      await fleet.takeAway(KEY);
-      if (taken) await fleet.foreignHolder(KEY, 60 * SECOND);
+      await fleet.endHold(KEY);
+      if (taken) await fleet.acquireElsewhere(KEY, 60 * SECOND);
       const reason = await aborted.promise;
       t.true(reason instanceof LockLostError);
       t.is((reason as Error).message, `LOCK_payOrder_1 is no longer held: ${lossReason}`);
@@ -261,7 +346,7 @@ test("fencing gives each holder a different token, and a lock without fencing ha
 
 test("a reply that took most of the lock time leaves enough time for the first renewal", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     const reply = await send();
     await passes(fleet.clock, 450);
     return reply;
@@ -323,7 +408,7 @@ test("the connection error of failed renewals is the cause of the reported loss 
   const holder = t.throwsAsync(
     fleet.process().call(KEY, { lockTime: "10s" }, async () => {
       await body();
-      await fleet.foreignHolder(KEY, 60 * SECOND);
+      await fleet.acquireElsewhere(KEY, 60 * SECOND);
     }),
     { instanceOf: LockLostError, message: /before a renewal succeeded \(connect ECONNREFUSED\)/ },
   );
@@ -396,9 +481,10 @@ test("an extension counts only if the store confirms it", async (t) => {
   t.true(await lock.acquire());
   fleet.store.onRenew = replyLost;
   const asked = lock.extend("60s");
-  await fleet.clock.advance(SECOND);
-  await t.throwsAsync(asked, { code: "LOCK_UNREACHABLE" });
-  t.true(lock.remaining() <= SECOND);
+  const refused = t.throwsAsync(asked, { code: "LOCK_UNREACHABLE" });
+  await fleet.clock.advance(3 * SECOND);
+  await refused;
+  t.is(lock.remaining(), 0);
   fleet.store.onRenew = (send) => send();
   await lock.release();
   t.true(await fleet.isFree(KEY), "the unconfirmed extension is released, too");
@@ -409,8 +495,8 @@ test("extend() reports the loss if another caller holds the key", async (t) => {
   const lock = fleet.process().lock(KEY);
   t.true(await lock.acquire());
   const { signal } = lock;
-  await fleet.takeAway(KEY);
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.endHold(KEY);
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   await t.throwsAsync(lock.extend("60s"), { instanceOf: LockLostError, message: /another caller holds it/ });
   t.true(signal.aborted);
   await t.throwsAsync(lock.release(), { instanceOf: LockLostError });

@@ -163,7 +163,7 @@ test("an inner body with its own holdAtMost learns of a deleted key at the next 
     const inner = process.call(KEY, INNER, async ({ signal }) => {
       const abortedAt = deferred<number>();
       signal.addEventListener("abort", () => abortedAt.resolve(fleet.clock.now()));
-      await fleet.takeAway(KEY);
+      await fleet.endHold(KEY);
       await passes(fleet.clock, 1_000);
       t.is(await abortedAt.promise, 6_000, "at the next renewal");
       t.true(signal.aborted);

@@ -59,7 +59,7 @@ test("a body that takes as long as lockAtLeast releases the key immediately", as
   t.true(await fleet.isFree(KEY));
 });
 
-test("a body that fails keeps the key for lockAtLeast, too", async (t) => {
+test("a body that fails also keeps the key for lockAtLeast", async (t) => {
   const fleet = new Fleet();
   const failing = async (): Promise<never> => Promise.reject(new Error("boom"));
   await t.throwsAsync(fleet.process().call(KEY, AT_LEAST, failing), { message: "boom" });
@@ -70,7 +70,7 @@ test("a body that fails keeps the key for lockAtLeast, too", async (t) => {
 test("a caller that aborts before its body runs does not keep the key", async (t) => {
   const fleet = new Fleet();
   const arrival = deferred();
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     const reply = await send();
     await arrival.promise;
     return reply;
@@ -86,17 +86,17 @@ test("a caller that aborts before its body runs does not keep the key", async (t
 
 test("a release whose reply is lost is retried without keeping the key beyond lockAtLeast", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onDrop = () => new Promise(() => {});
+  fleet.store.onRelease = () => new Promise(() => {});
   const called = fleet.process().call(KEY, AT_LEAST, idle);
   await fleet.clock.advance(2 * SECOND);
   await called;
-  fleet.store.onDrop = (send) => send();
+  fleet.store.onRelease = (send) => send();
   await fleet.clock.advance(7 * SECOND);
   t.regex((await fleet.valueOf(KEY)) ?? "", /^closed:/);
   await fleet.clock.advance(SECOND + 1);
   t.true(await fleet.isFree(KEY));
 
-  fleet.store.onDrop = replyLost;
+  fleet.store.onRelease = replyLost;
   const again = fleet.process().call(KEY, AT_LEAST, idle);
   await fleet.clock.advance(10 * SECOND + 1);
   await again;
@@ -110,7 +110,7 @@ test("a lock that is revoked at the end of its process keeps its key for lockAtL
   t.true(await lock.acquire());
   await fleet.clock.advance(3 * SECOND);
   process.close();
-  process.locker.queues.revokeAll({ outcome: "revoked", because: "the process ends", isEarly: false });
+  process.locker.manager.revokeAll({ outcome: "revoked", because: "the process ends", isEarly: false });
   await fleet.clock.advance(6_999);
   t.regex((await fleet.valueOf(KEY)) ?? "", /^closed:/);
   await fleet.clock.advance(1);
@@ -124,7 +124,7 @@ test("a late acquire reply does not free the key before lockAtLeast is over", as
   const [late, closing] = [deferred(), deferred()];
   let takes = 0;
   // The reply to the first acquire arrives after the body. The next acquire finds the hold.
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     takes += 1;
     const isFirst = takes === 1;
     const reply = await send();
@@ -133,12 +133,12 @@ test("a late acquire reply does not free the key before lockAtLeast is over", as
   };
   const call = here.call(KEY, { ...AT_LEAST, retryTimes: 3 }, () => "done");
   // The release is delayed on its way and retried later.
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     await closing.promise;
     return await send();
   };
   await fleet.clock.advance(2 * SECOND);
-  fleet.store.onDrop = (send) => send();
+  fleet.store.onRelease = (send) => send();
   late.resolve();
   await fleet.clock.advance(50);
   t.false(await fleet.isFree(KEY));

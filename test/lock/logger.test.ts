@@ -11,13 +11,16 @@ test("a logger that throws does not affect the lock", async (t) => {
     throw new Error("disk full");
   };
   const process = fleet.process({ logger: { debug: complain, warn: complain } });
-  await fleet.foreignHolder(KEY, SECOND);
+  await fleet.acquireElsewhere(KEY, SECOND);
   const waiter = process.call(KEY, {}, () => "result");
   await fleet.clock.advance(SECOND);
   t.is(await waiter, "result");
   t.true(await fleet.isFree(KEY));
-  fleet.store.onDrop = connectionRefused;
+  fleet.store.onRelease = connectionRefused;
   t.is(await process.call(KEY, {}, () => "result"), "result");
+  fleet.store.onRelease = (send) => send();
+  await fleet.clock.advance(SECOND);
+  t.true(await fleet.isFree(KEY), "the release is sent again");
   t.is(fleet.clock.pendingTimers, 0);
 });
 
@@ -25,7 +28,7 @@ test("a logger with debug() receives the timeline of a lock", async (t) => {
   const fleet = new Fleet();
   const lines: string[] = [];
   const logger = { debug: (line: string) => void lines.push(line), warn: () => t.fail() };
-  await fleet.foreignHolder(KEY, SECOND);
+  await fleet.acquireElsewhere(KEY, SECOND);
   const call = fleet.process({ logger }).call(KEY, {}, (lock) => lock.requestId);
   await fleet.clock.advance(SECOND);
   const id = (await call)?.slice(-8);
@@ -40,7 +43,7 @@ test("a logger with debug() receives a line when a waiter gives up", async (t) =
   const fleet = new Fleet();
   const lines: string[] = [];
   const logger = { debug: (line: string) => void lines.push(line), warn: () => t.fail() };
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   const process = fleet.process({ logger });
   const call = process.call(KEY, { retryTimes: 2, waitTime: "1s" }, () => t.fail());
   const refused = t.throwsAsync(call, { code: "LOCK_WAIT_TIME_OUT" });

@@ -10,7 +10,7 @@ const SECOND = 1_000;
 
 test("a lock whose acquire reply was lost counts only after its hold is found and renewed", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onTake = replyLost;
+  fleet.store.onAcquire = replyLost;
   const { body, running, end } = job();
   let remainingMs = Infinity;
   let storeValue: unknown;
@@ -20,16 +20,16 @@ test("a lock whose acquire reply was lost counts only after its hold is found an
     return await body();
   });
   await fleet.clock.settle();
-  fleet.store.onTake = (send) => send();
+  fleet.store.onAcquire = (send) => send();
   await fleet.clock.advance(1_100);
   await running;
   t.deepEqual(fleet.store.renewed, [1]);
   t.not(
-    fleet.store.asked[0]?.requestId,
-    fleet.store.asked[1]?.requestId,
+    fleet.store.acquireRequests[0]?.requestId,
+    fleet.store.acquireRequests[1]?.requestId,
     "each command has its own request ID",
   );
-  t.is(storeValue, fleet.store.asked[0]?.requestId);
+  t.is(storeValue, fleet.store.acquireRequests[0]?.requestId);
   t.is(storeValue, await fleet.valueOf(KEY));
   t.true(remainingMs <= 30_000 * 0.99, "the lock time counts from the renewal");
   await fleet.clock.advance(remainingMs);
@@ -42,37 +42,37 @@ test("a lock whose acquire reply was lost counts only after its hold is found an
 
 test("a hold that is found but cannot be renewed does not count", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onTake = replyLost;
+  fleet.store.onAcquire = replyLost;
   fleet.store.onRenew = connectionRefused;
   const waiting = t.throwsAsync(
     fleet.process().call(KEY, { lockTime: "30s", retryTimes: 3, waitTime: "1s" }, () => t.fail()),
     { instanceOf: LockUnreachableError, message: /: connect ECONNREFUSED$/ },
   );
   await fleet.clock.settle();
-  fleet.store.onTake = (send) => send();
+  fleet.store.onAcquire = (send) => send();
   await fleet.clock.advance(3_200);
   await waiting;
   t.true(fleet.store.renewals > 0);
   await fleet.leftNothing(t, KEY);
 });
 
-test("a found hold that is gone at its renewal is acquired again and counts from then", async (t) => {
+test("a hold that was found, but is gone at its renewal, is acquired again", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onTake = replyLost;
+  fleet.store.onAcquire = replyLost;
   const held = fleet.process().call(KEY, { lockTime: "30s" }, (lock) => ({
     remainingMs: lock.remaining(),
     storeValue: lock.storeValue,
   }));
   await fleet.clock.settle();
-  fleet.store.onTake = (send) => send();
+  fleet.store.onAcquire = (send) => send();
   fleet.store.onRenew = async (send) => {
-    await fleet.takeAway(KEY); // Deleted between the reply that found it and the renewal.
+    await fleet.endHold(KEY); // Deleted between the reply that found it and the renewal.
     return await send();
   };
   await fleet.clock.advance(1_100);
   t.deepEqual(await held, {
     remainingMs: 30_000 * 0.99 - 2,
-    storeValue: fleet.store.asked.at(-1)?.requestId,
+    storeValue: fleet.store.acquireRequests.at(-1)?.requestId,
   });
   t.is(fleet.store.renewals, 1);
   await fleet.leftNothing(t, KEY);
@@ -80,15 +80,15 @@ test("a found hold that is gone at its renewal is acquired again and counts from
 
 test("a try that reaches the store late does not count as a grant of a later try", async (t) => {
   const fleet = new Fleet();
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   const [arrival, withheld] = [deferred(), deferred<never>()];
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     await arrival.promise;
     await send(); // Granted, but the reply is lost.
     return await withheld.promise;
   };
-  fleet.store.onPlace = async () => {
-    const request = fleet.store.placed.at(-1);
+  fleet.store.onEnqueue = async () => {
+    const request = fleet.store.enqueueRequests.at(-1);
     if (request === undefined) throw new Error("Expected a waiter");
     const reply = await fleet.memory.acquire(request, SECOND); // Like a store that has no queue for the key.
     return reply.acquired ? reply : { ...reply, freeInMs: undefined };
@@ -105,12 +105,12 @@ test("a try that reaches the store late does not count as a grant of a later try
     return await body();
   });
   await fleet.clock.advance(1_150);
-  t.is(fleet.store.placed.length, 1, "the second try was refused");
-  await fleet.foreignerLeaves(KEY);
+  t.is(fleet.store.enqueueRequests.length, 1, "the second try was refused");
+  await fleet.releaseElsewhere(KEY);
   arrival.resolve();
   await fleet.clock.advance(SECOND);
   t.is(
-    fleet.store.placed.length,
+    fleet.store.enqueueRequests.length,
     2,
     "the third try finds the hold that the first was granted almost a second ago",
   );
@@ -124,8 +124,8 @@ test("a try that reaches the store late does not count as a grant of a later try
 
 test("a lost reply from before the last refusal does not shorten a later lock", async (t) => {
   const fleet = new Fleet();
-  await fleet.foreignHolder(KEY, 10 * SECOND);
-  fleet.store.onTake = lostOnTheWay;
+  await fleet.acquireElsewhere(KEY, 10 * SECOND);
+  fleet.store.onAcquire = lostOnTheWay;
   const startedAt = fleet.clock.now();
   let remainingMs = 0;
   const call = fleet.process().call(KEY, { lockTime: "8s" }, (lock) => {
@@ -133,11 +133,11 @@ test("a lost reply from before the last refusal does not shorten a later lock", 
     return fleet.clock.now();
   });
   await fleet.clock.advance(SECOND);
-  fleet.store.onTake = (send) => send(); // Refused: the foreigner holds the key.
+  fleet.store.onAcquire = (send) => send(); // Refused: the foreigner holds the key.
   await fleet.clock.advance(8_900);
-  fleet.store.onTake = replyLost; // Granted at 10 s, but the reply is lost.
+  fleet.store.onAcquire = replyLost; // Granted at 10 s, but the reply is lost.
   await fleet.clock.advance(500);
-  fleet.store.onTake = (send) => send();
+  fleet.store.onAcquire = (send) => send();
   await fleet.clock.advance(5 * SECOND);
   const inAfterMs = ((await call) ?? 0) - startedAt;
   t.true(inAfterMs >= 10 * SECOND && inAfterMs < 12 * SECOND, `${inAfterMs} ms`);
@@ -147,7 +147,7 @@ test("a lost reply from before the last refusal does not shorten a later lock", 
 test("a grant that arrives after the waiter gave up is released", async (t) => {
   const fleet = new Fleet();
   const arrival = deferred();
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     await arrival.promise;
     return await send();
   };
@@ -164,7 +164,7 @@ test("a grant that arrives after the waiter gave up is released", async (t) => {
 
 test("a grant whose reply is lost is released when the waiter gives up", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onTake = replyLost;
+  fleet.store.onAcquire = replyLost;
   const call = t.throwsAsync(fleet.process().call(KEY, { retryTimes: 0 }, idle), {
     instanceOf: LockUnreachableError,
   });
@@ -176,8 +176,8 @@ test("a grant whose reply is lost is released when the waiter gives up", async (
 
 test("an unreachable store is reported within the wait budget", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onTake = connectionRefused;
-  fleet.store.onLeave = connectionRefused;
+  fleet.store.onAcquire = connectionRefused;
+  fleet.store.onDequeue = connectionRefused;
   const call = t.throwsAsync(fleet.process().call(KEY, { retryTimes: 2, waitTime: "1s" }, idle), {
     instanceOf: LockUnreachableError,
     message:
@@ -191,9 +191,9 @@ test("an unreachable store is reported within the wait budget", async (t) => {
 test("a last try that is cut short does not hide the error of the earlier tries", async (t) => {
   const fleet = new Fleet();
   let tries = 0;
-  fleet.store.onTake = () => ((tries += 1) < 10 ? connectionRefused() : lostOnTheWay());
-  fleet.store.onPlace = fleet.store.onTake;
-  fleet.store.onLeave = connectionRefused;
+  fleet.store.onAcquire = () => ((tries += 1) < 10 ? connectionRefused() : lostOnTheWay());
+  fleet.store.onEnqueue = fleet.store.onAcquire;
+  fleet.store.onDequeue = connectionRefused;
   const call = t.throwsAsync(fleet.process().call(KEY, { retryTimes: 1, waitTime: "1s" }, idle), {
     instanceOf: LockUnreachableError,
     message: /: connect ECONNREFUSED$/,
@@ -205,8 +205,8 @@ test("a last try that is cut short does not hide the error of the earlier tries"
 
 test("a call to a store that never answers fails shortly after the wait budget", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onTake = lostOnTheWay;
-  fleet.store.onLeave = lostOnTheWay;
+  fleet.store.onAcquire = lostOnTheWay;
+  fleet.store.onDequeue = lostOnTheWay;
   const call = t.throwsAsync(fleet.process().call(KEY, { retryTimes: 2, waitTime: "1s" }, idle), {
     instanceOf: LockUnreachableError,
   });
@@ -218,10 +218,10 @@ test("a call to a store that never answers fails shortly after the wait budget",
 
 test("a waiter gets the lock if the store comes back within the wait budget", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onTake = connectionRefused;
+  fleet.store.onAcquire = connectionRefused;
   const call = fleet.process().call(KEY, {}, idle);
   await fleet.clock.advance(7 * SECOND);
-  fleet.store.onTake = (send) => send();
+  fleet.store.onAcquire = (send) => send();
   await fleet.clock.advance(100);
   t.is(await call, "done");
 });
@@ -229,7 +229,7 @@ test("a waiter gets the lock if the store comes back within the wait budget", as
 test("an unreachable store is not a busy lock: it triggers neither onFailure=skip nor the failure class", async (t) => {
   class OrderBusyError extends Error {}
   const fleet = new Fleet();
-  fleet.store.onTake = connectionRefused;
+  fleet.store.onAcquire = connectionRefused;
   const wait = { retryTimes: 1, waitTime: "1s" } as const;
   const skipping = fleet.process().call(KEY, { ...wait, onFailure: "skip" }, idle);
   const throwing = fleet.process().call(KEY, wait, idle, { Failure: OrderBusyError });
@@ -243,7 +243,7 @@ test("an unreachable store is not a busy lock: it triggers neither onFailure=ski
 test("local waiters behind a caller that cannot reach the store learn that it is unreachable", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onTake = connectionRefused;
+  fleet.store.onAcquire = connectionRefused;
   const wait = { retryTimes: 1, waitTime: "1s", onFailure: "skip" } as const;
   const outcomes = Array.from({ length: 5 }, () =>
     t.throwsAsync(process.call(KEY, wait, idle), { instanceOf: LockUnreachableError }),
@@ -256,7 +256,7 @@ test("local waiters behind a caller that cannot reach the store learn that it is
 test("a store that rejects with undefined counts as unreachable", async (t) => {
   const fleet = new Fleet();
   // oxlint-disable-next-line typescript/prefer-promise-reject-errors, unicorn/no-useless-undefined -- Code out there does it.
-  fleet.store.onTake = () => Promise.reject(undefined);
+  fleet.store.onAcquire = () => Promise.reject(undefined);
   await t.throwsAsync(fleet.process().call(KEY, { retryTimes: 0 }, idle), {
     instanceOf: LockUnreachableError,
     message: /: undefined$/,
@@ -268,24 +268,24 @@ test("a store that throws instead of rejecting is handled like one that rejects"
   const fail = (): never => {
     throw new Error("not a promise");
   };
-  fleet.store.onTake = fail;
-  fleet.store.onDrop = fail;
-  fleet.store.onLeave = fail;
+  fleet.store.onAcquire = fail;
+  fleet.store.onRelease = fail;
+  fleet.store.onDequeue = fail;
   await t.throwsAsync(fleet.process().call(KEY, { retryTimes: 0 }, idle), {
     instanceOf: LockUnreachableError,
     message: /not a promise/,
   });
-  fleet.store.onTake = (send) => send();
+  fleet.store.onAcquire = (send) => send();
   t.is(await fleet.process().call(KEY, {}, () => "result"), "result");
   t.regex(fleet.warnings.join("\n"), /the store did not confirm the release \(not a promise\)/);
 
-  await fleet.foreignHolder("other", 60 * SECOND);
-  fleet.store.onPlace = fail;
+  await fleet.acquireElsewhere("other", 60 * SECOND);
+  fleet.store.onEnqueue = fail;
   const waiter = fleet.process().call("other", {}, idle);
   await fleet.clock.settle();
-  await fleet.foreignerLeaves("other");
-  fleet.store.onPlace = undefined;
-  fleet.store.onDrop = (send) => send();
+  await fleet.releaseElsewhere("other");
+  fleet.store.onEnqueue = undefined;
+  fleet.store.onRelease = (send) => send();
   await fleet.clock.advance(5 * SECOND);
   t.is(await waiter, "done");
   t.is(fleet.clock.pendingTimers, 0);
@@ -308,8 +308,8 @@ for (const when of ["before it is found", "while it is renewed"]) {
       const requestId = await fleet.valueOf(KEY);
       if (requestId !== undefined) await fleet.memory.admin.revoke({ key: KEY, requestId }, 1);
     };
-    fleet.store.onTake = (send) => {
-      fleet.store.onTake = (again) => again();
+    fleet.store.onAcquire = (send) => {
+      fleet.store.onAcquire = (again) => again();
       return replyLost(send);
     };
     if (when === "while it is renewed") {
@@ -335,8 +335,8 @@ test("a hold that was revoked and released never counts, even if its command run
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "100ms" });
   let comesAgain = async (): Promise<void> => {};
-  fleet.store.onTake = (send) => {
-    fleet.store.onTake = (again) => again();
+  fleet.store.onAcquire = (send) => {
+    fleet.store.onAcquire = (again) => again();
     return new Promise((resolve) => {
       void send();
       comesAgain = async () => resolve(await send());
@@ -347,11 +347,11 @@ test("a hold that was revoked and released never counts, even if its command run
   await fleet.clock.advance(50);
   const first = (await fleet.valueOf(KEY)) ?? "";
   await fleet.memory.admin.revoke({ key: KEY, requestId: first }, 1);
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     const reply = await send();
-    fleet.store.onDrop = (again) => again();
+    fleet.store.onRelease = (again) => again();
     // Its ticket ends, too.
-    for (const { ticket } of fleet.store.placed) await fleet.memory.queue.dequeue(KEY, ticket, 1);
+    for (const { ticket } of fleet.store.enqueueRequests) await fleet.memory.queue.dequeue(KEY, ticket, 1);
     await comesAgain();
     return reply;
   };
@@ -368,8 +368,8 @@ test("a releaseAndEnqueue that runs twice with a revocation in between succeeds 
   const process = fleet.process();
   const end = deferred();
   let isServed = false;
-  fleet.store.onNext = async (send) => {
-    fleet.store.onNext = undefined;
+  fleet.store.onReleaseAndEnqueue = async (send) => {
+    fleet.store.onReleaseAndEnqueue = undefined;
     await send();
     const requestId = (await fleet.valueOf(KEY)) ?? "";
     t.true(await fleet.memory.admin.revoke({ key: KEY, requestId }, 1));
@@ -392,8 +392,8 @@ test("a late reply to an acquire that ran again after its lock was revoked block
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "1s" });
   let isServed = false;
-  fleet.store.onTake = async (send) => {
-    fleet.store.onTake = (again) => again();
+  fleet.store.onAcquire = async (send) => {
+    fleet.store.onAcquire = (again) => again();
     await send();
     const requestId = (await fleet.valueOf(KEY)) ?? "";
     t.true(await fleet.memory.admin.revoke({ key: KEY, requestId }, 1));

@@ -1,5 +1,5 @@
 import test from "ava";
-import { onAbort } from "../../runtime/lock/on-abort";
+import { onAbort, unlessAborted } from "../../runtime/lock/on-abort";
 
 test("every listener of a signal is called once when the signal aborts", (t) => {
   const controller = new AbortController();
@@ -30,4 +30,10 @@ test("a repeated removal does not remove a listener that was added after the las
   end();
   controller.abort();
   t.deepEqual(called, ["new"]);
+});
+
+test("a promise rejects with the reason of a signal that has aborted already", async (t) => {
+  const signal = AbortSignal.abort(new Error("enough"));
+  const endless = new Promise<never>(() => {});
+  await t.throwsAsync(unlessAborted(endless, signal), { message: "enough" });
 });

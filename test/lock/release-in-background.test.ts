@@ -41,18 +41,18 @@ test("the caller does not wait for the release reply, but the next local caller 
   const fleet = new Fleet();
   const process = fleet.process();
   const reply = deferred();
-  fleet.store.onDrop = replyLate(reply.promise);
+  fleet.store.onRelease = replyLate(reply.promise);
   const call = process.call(KEY, background, idle);
   t.true(await hasSettled(fleet, call));
   t.is(await call, "done");
   t.is(fleet.store.releases, 1);
   const next = process.call(KEY, {}, idle);
   t.false(await hasSettled(fleet, next));
-  t.is(fleet.store.asked.length, 1);
-  fleet.store.onDrop = (send) => send();
+  t.is(fleet.store.acquireRequests.length, 1);
+  fleet.store.onRelease = (send) => send();
   reply.resolve();
   t.is(await next, "done");
-  t.is(fleet.store.asked.length, 2);
+  t.is(fleet.store.acquireRequests.length, 2);
   await fleet.leftNothing(t, KEY, process);
 });
 
@@ -67,7 +67,7 @@ test("a holder that hands off the lock does not wait for the next body", async (
   first.end();
   await second.running;
   t.true(await hasSettled(fleet, one));
-  t.is(fleet.store.asked.length, 1);
+  t.is(fleet.store.acquireRequests.length, 1);
   second.end();
   t.deepEqual(await Promise.all([one, other]), ["done", "done"]);
   await fleet.leftNothing(t, KEY, process);
@@ -78,7 +78,7 @@ test("a loss that only the store notices is logged and reported in the release e
   const key = "LOCK_payOrder_only_the_store";
   const ends = await endsOf(key, async () => {
     const call = fleet.process().call(key, background, async () => {
-      await fleet.takeAway(key);
+      await fleet.endHold(key);
       return "done";
     });
     t.is(await call, "done");
@@ -93,7 +93,7 @@ test("a loss that only the store notices is logged and reported in the release e
 
 test("a loss that the local clock notices is thrown", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onDrop = connectionRefused;
+  fleet.store.onRelease = connectionRefused;
   await t.throwsAsync(
     fleet.process().call(KEY, background, () => fleet.clock.freeze(30 * SECOND)),
     { instanceOf: LockLostError },
@@ -108,7 +108,7 @@ test("the caller waits for the release reply if its own deadline has passed", as
   await running;
   await fleet.clock.advance(12 * SECOND);
   const reply = deferred();
-  fleet.store.onDrop = replyLate(reply.promise);
+  fleet.store.onRelease = replyLate(reply.promise);
   end();
   t.false(await hasSettled(fleet, holder));
   reply.resolve();
@@ -118,14 +118,14 @@ test("the caller waits for the release reply if its own deadline has passed", as
 test("an unconfirmed release logs a warning and is sent again", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onDrop = replyLost;
+  fleet.store.onRelease = replyLost;
   t.is(await process.call(KEY, background, idle), "done");
   await fleet.clock.advance(SECOND);
   t.regex(
     fleet.warnings.join("\n"),
     /the store did not confirm the release \(no reply from the store within 1000 ms\)/,
   );
-  fleet.store.onDrop = (send) => send();
+  fleet.store.onRelease = (send) => send();
   await fleet.clock.advance(1_100);
   await fleet.leftNothing(t, KEY, process);
 });
@@ -134,7 +134,7 @@ test("a release beyond the openReleases limit is awaited", async (t) => {
   const fleet = new Fleet();
   const reply = deferred();
   const process = fleet.process({ openReleases: 2 });
-  fleet.store.onDrop = replyLate(reply.promise);
+  fleet.store.onRelease = replyLate(reply.promise);
   const call = (key: string, of: FleetProcess = process): Promise<unknown> => of.call(key, background, idle);
   const calls = ["a", "b", "c"].map((key) => call(key));
   t.deepEqual(await Promise.all(calls.map((one) => hasSettled(fleet, one))), [true, true, false]);
@@ -142,7 +142,7 @@ test("a release beyond the openReleases limit is awaited", async (t) => {
   reply.resolve();
   await Promise.all(calls);
   const later = deferred();
-  fleet.store.onDrop = replyLate(later.promise);
+  fleet.store.onRelease = replyLate(later.promise);
   t.true(await hasSettled(fleet, call("a")));
   later.resolve();
   await fleet.leftNothing(t, "a", process);
@@ -161,7 +161,7 @@ test.serial("a shutdown waits for background releases", async (t) => {
   const fleet = new Fleet();
   configure({ store: fleet.store, clock: fleet.clock }, "woven");
   const reply = deferred();
-  fleet.store.onDrop = replyLate(reply.promise);
+  fleet.store.onRelease = replyLate(reply.promise);
   t.is(await withLock(KEY, background, idle), "done");
   const down = shutdown();
   t.false(await hasSettled(fleet, down));

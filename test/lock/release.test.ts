@@ -13,7 +13,7 @@ test("the body's own error wins over the loss of the lock, and the loss is logge
   const boom = new Error("boom");
   const error = await t.throwsAsync(
     fleet.process().call(KEY, {}, async () => {
-      await fleet.takeAway(KEY);
+      await fleet.endHold(KEY);
       throw boom;
     }),
   );
@@ -27,7 +27,7 @@ test("the body's own error wins over the loss of the lock, and the loss is logge
 test("a body that throws undefined fails with undefined", async (t) => {
   const fleet = new Fleet();
   const outcome = fleet.process().call(KEY, {}, async () => {
-    await fleet.takeAway(KEY);
+    await fleet.endHold(KEY);
     // oxlint-disable-next-line typescript/only-throw-error -- Code out there does it.
     throw undefined;
   });
@@ -42,7 +42,7 @@ test("a body that throws undefined fails with undefined", async (t) => {
 
 test("a body's error is thrown even if the release cannot be sent", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onDrop = connectionRefused;
+  fleet.store.onRelease = connectionRefused;
   await t.throwsAsync(
     fleet.process().call(KEY, {}, () => Promise.reject(new Error("boom"))),
     { message: "boom" },
@@ -51,7 +51,7 @@ test("a body's error is thrown even if the release cannot be sent", async (t) =>
 
 test("a body's result is returned even if the release reply is lost, and a warning is logged", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onDrop = replyLost;
+  fleet.store.onRelease = replyLost;
   const call = fleet.process().call(KEY, {}, () => "result");
   await fleet.clock.advance(SECOND);
   t.is(await call, "result");
@@ -59,14 +59,14 @@ test("a body's result is returned even if the release reply is lost, and a warni
     fleet.warnings.join("\n"),
     /the store did not confirm the release \(no reply from the store within 1000 ms\)\. Lockweave resends it/,
   );
-  fleet.store.onDrop = (send) => send();
+  fleet.store.onRelease = (send) => send();
   await fleet.clock.advance(1_100);
   await fleet.leftNothing(t, KEY);
 });
 
 test("a lock counts as lost if its deadline has passed and its release cannot be sent", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onDrop = connectionRefused;
+  fleet.store.onRelease = connectionRefused;
   const error = await t.throwsAsync(
     fleet.process().call(KEY, {}, () => fleet.clock.freeze(30 * SECOND)),
     { instanceOf: LockLostError },
@@ -90,7 +90,7 @@ test("a second release does nothing", async (t) => {
   const fleet = new Fleet();
   await fleet.process().call(KEY, {}, async (lock) => {
     await lock.release();
-    await fleet.foreignHolder(KEY, 60 * SECOND);
+    await fleet.acquireElsewhere(KEY, 60 * SECOND);
   });
   t.is(fleet.store.releases, 1);
   t.false(await fleet.isFree(KEY));
@@ -99,7 +99,7 @@ test("a second release does nothing", async (t) => {
 test("a lock is no longer held as soon as its release starts", async (t) => {
   const fleet = new Fleet();
   const arrival = deferred();
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     await arrival.promise;
     return await send();
   };
@@ -116,7 +116,7 @@ test("a lock is no longer held as soon as its release starts", async (t) => {
 test("a release that is answered after the lock time reports the missing key without a cause", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     await passes(fleet.clock, 50);
     return await send();
   };

@@ -9,7 +9,9 @@ test("the defaults apply if no option is given", (t) => {
     lockTimeMs: 30_000,
     retryTimes: 3,
     waitTimeMs: 5_000,
+    waitMs: undefined,
     onFailure: "throw",
+    onUnreachable: "throw",
     onLost: "throw",
     watchdog: true,
     lockAtLeastMs: 0,
@@ -33,8 +35,15 @@ for (const [option, value, settled] of [
   ["retryTimes", 1_000_000, { retryTimes: 1_000_000 }],
   ["waitTime", "0ms", { waitTimeMs: 0 }],
   ["waitTime", "2m", { waitTimeMs: 120_000 }],
+  ["wait", 0, { waitMs: 0 }],
+  ["wait", "0s", { waitMs: 0 }],
+  ["wait", "5s", { waitMs: 5_000 }],
+  ["wait", "24h", { waitMs: 86_400_000 }],
+  ["wait", "forever", { waitMs: Infinity }],
   ["onFailure", "throw", { onFailure: "throw" }],
   ["onFailure", "skip", { onFailure: "skip" }],
+  ["onUnreachable", "throw", { onUnreachable: "throw" }],
+  ["onUnreachable", "skip", { onUnreachable: "skip" }],
   ["onLost", "throw", { onLost: "throw" }],
   ["onLost", "warn", { onLost: "warn" }],
   ["watchdog", false, { watchdog: false }],
@@ -42,6 +51,7 @@ for (const [option, value, settled] of [
   ["holdAtMost", "30s", { holdAtMostMs: 30_000 }],
   ["autoUnlock", false, { autoUnlock: false }],
   ["autoUnlock", true, { autoUnlock: true }],
+  ["autoUnlock", "onError", { autoUnlock: "onError" }],
   ["reentrant", true, { reentrant: true }],
   ["reentrant", false, { reentrant: false }],
   ["fencing", true, { fencing: true }],
@@ -61,6 +71,12 @@ for (const [option, value, expected] of [
   ["lockTime", null, DURATION],
   ["waitTime", 5_000, DURATION],
   ["waitTime", "-1s", DURATION],
+  ["wait", 5, `${DURATION}, 0, or "forever"`],
+  ["wait", "5", `${DURATION}, 0, or "forever"`],
+  ["wait", "25h", `${DURATION} of at most 24 hours, 0, or "forever"`],
+  ["wait", "endless", `${DURATION}, 0, or "forever"`],
+  ["wait", Infinity, `${DURATION}, 0, or "forever"`],
+  ["wait", null, `${DURATION}, 0, or "forever"`],
   ["retryTimes", -1, "a whole number from 0 to 1000000"],
   ["retryTimes", 1.5, "a whole number from 0 to 1000000"],
   ["retryTimes", Number.NaN, "a whole number from 0 to 1000000"],
@@ -68,18 +84,21 @@ for (const [option, value, expected] of [
   ["retryTimes", "3", "a whole number from 0 to 1000000"],
   ["onFailure", "ignore", '"throw" or "skip"'],
   ["onFailure", Error, '"throw" or "skip"'],
+  ["onUnreachable", "run", '"throw" or "skip"'],
   ["onLost", "skip", '"throw" or "warn"'],
   ["onLost", null, '"throw" or "warn"'],
   ["watchdog", 1, "true or false"],
-  ["autoUnlock", "false", "true or false"],
+  ["autoUnlock", "false", 'true, false, or "onError"'],
   ["reentrant", null, "true or false"],
   ["fencing", {}, "true or false"],
 ] as const) {
+  const written = typeof value === "number" || typeof value === "string" ? String(value) : "";
+  const hasNoUnit = expected.startsWith(DURATION) && /^\d+$/.test(written);
   test(`${option} cannot be ${inspect(value)}`, (t) => {
     t.throws(() => settle({ [option]: value }, DEFAULTS), {
       instanceOf: LockOptionError,
       code: "LOCK_BAD_OPTION",
-      message: `Expected \`${option}\` to be ${expected}, got ${formatValue(value)}`,
+      message: `Expected \`${option}\` to be ${expected}, got ${formatValue(value)}${hasNoUnit ? `. Fix: write the unit, "${written}s" or "${written}ms"` : ""}`,
     });
   });
 }
@@ -100,7 +119,7 @@ for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) 
     const options = Object.defineProperty({}, name, { value: 1, enumerable: true });
     t.throws(() => settle(options, DEFAULTS), {
       instanceOf: LockOptionError,
-      message: `There is no option \`${name}\`. The options are ${LOCK_OPTIONS.join(", ")}.`,
+      message: `There is no option \`${name}\`. The options are ${LOCK_OPTIONS.join(", ")}`,
     });
   });
 }
@@ -110,7 +129,7 @@ test("an attribute that forms the key in a tag is rejected with a hint to lockKe
     t.throws(() => settle({ [name]: "pay" }, DEFAULTS), {
       instanceOf: LockOptionError,
       message:
-        /^There is no option `\w+`\. .* before the options: withLock\(lockKey\("payOrder", orderNo\), options, body\)\.$/,
+        /^There is no option `\w+`\. .* before the options: withLock\(lockKey\("payOrder", orderNo\), options, body\)$/,
     });
   }
 });

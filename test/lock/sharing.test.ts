@@ -194,7 +194,7 @@ test("a reader that asks for another mode fails immediately and keeps its read l
     });
     t.true(result);
   }
-  t.is(fleet.store.asked.length, 3, "nothing was sent for the rejected calls");
+  t.is(fleet.store.acquireRequests.length, 3, "nothing was sent for the rejected calls");
   t.true(await fleet.isFree(KEY));
 });
 

@@ -114,7 +114,7 @@ test("a waiter does not enter if its lock expires between the clock reads of the
   const key = "stopped gate";
   await atEachRead(t, async ({ process, fleet, stops }) => {
     const reply = deferred();
-    fleet.store.onTake = async (send) => {
+    fleet.store.onAcquire = async (send) => {
       const taken = await send();
       await reply.promise;
       return taken;

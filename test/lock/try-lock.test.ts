@@ -14,7 +14,7 @@ const SKIP = { ...TRY, onFailure: "skip" } as const;
 test("the first of several simultaneous tries gets the lock, and the others skip their bodies", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     await passes(fleet.clock, 20);
     return await send();
   };
@@ -26,14 +26,14 @@ test("the first of several simultaneous tries gets the lock, and the others skip
   await fleet.clock.advance(20);
   end();
   t.is(await first, "done");
-  t.is(fleet.store.asked.length, 1);
+  t.is(fleet.store.acquireRequests.length, 1);
   await fleet.leftNothing(t, KEY, process);
 });
 
 test("a try behind another local call reports that call, not an unreachable store", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     await passes(fleet.clock, 20);
     return await send();
   };
@@ -43,7 +43,7 @@ test("a try behind another local call reports that call, not an unreachable stor
     {
       instanceOf: LockWaitTimeoutError,
       message:
-        "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 has an earlier waiter in this process and did not become free within 0 ms (retryTimes=0, waitTime=5000ms). Fix: allow a longer wait (retryTimes, waitTime), shorten the bodies, or set onFailure",
+        "LOCK_WAIT_TIME_OUT: LOCK_payOrder_1 has an earlier waiter in this process and did not become free within 0 ms (retryTimes=0, waitTime=5000ms). Fix: allow a longer wait (wait, or retryTimes and waitTime), shorten the bodies, or set onFailure",
     },
   );
   await fleet.clock.advance(20);
@@ -74,13 +74,13 @@ test("a try waits the whole commandTimeout for its reply, so it succeeds with 25
     await fleet.clock.advance(500);
     t.is(await call, "done");
   }
-  t.is(fleet.store.asked.length, 3);
+  t.is(fleet.store.acquireRequests.length, 3);
   await fleet.leftNothing(t, KEY, process);
 });
 
 test("a try without a reply within commandTimeout reports an unreachable store", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onTake = lostOnTheWay;
+  fleet.store.onAcquire = lostOnTheWay;
   let isOver = false;
   const outcome = t
     .throwsAsync(fleet.process({ commandTimeout: "3s" }).call(KEY, SKIP, idle), {
@@ -100,10 +100,10 @@ for (const onFailure of ["throw", "skip"] as const) {
   test(`a try behind a call that aborts in the same tick asks the store itself (${onFailure})`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
-    fleet.store.onTake = late(fleet);
+    fleet.store.onAcquire = late(fleet);
     for (const isHeld of [true, false]) {
       const leaving = new AbortController();
-      if (isHeld) await fleet.foreignHolder(KEY, 60 * SECOND);
+      if (isHeld) await fleet.acquireElsewhere(KEY, 60 * SECOND);
       const first = t.throwsAsync(process.lock(KEY).acquire(leaving.signal), { message: "gone home" });
       const second = process.call(KEY, { ...TRY, onFailure }, () => "had it");
       const outcome =
@@ -115,7 +115,7 @@ for (const onFailure of ["throw", "skip"] as const) {
       if (!isHeld) t.is(await outcome, "had it");
       else if (onFailure === "skip") t.is(await outcome, undefined);
       await Promise.all([first, outcome]);
-      if (isHeld) await fleet.foreignerLeaves(KEY);
+      if (isHeld) await fleet.releaseElsewhere(KEY);
     }
     await fleet.leftNothing(t, KEY, process);
   });

@@ -28,9 +28,9 @@ interface Row {
   readonly outcome: ReturnType<typeof outcomeOf>;
 }
 
-/** What the caller and the event learn, by what the store replied and what this process knew. */
+/** The verdict for the caller and the event, by the store's reply and the knowledge of this process. */
 const ROWS: Readonly<Record<string, Row>> = {
-  "a certain lock that the store had to the end is released": row(CERTAIN, undefined, "released"),
+  "a certain lock that the store kept to the end is released": row(CERTAIN, undefined, "released"),
   "a stolen lock is reported although this process was certain": row(
     { ...CERTAIN, loss: STOLEN },
     STOLEN,
@@ -51,22 +51,22 @@ const ROWS: Readonly<Record<string, Row>> = {
     NO_REPLY,
     "unknown",
   ),
-  "the store's word saves a lock whose deadline passed on our clock": row(
+  "a lock whose deadline passed on our clock is not lost if the store proves it": row(
     { ...UNCERTAIN, earlierLoss: DEADLINE },
     undefined,
     "released",
   ),
-  "the store's word does not save an uncertain lock if another master may have granted the key": row(
+  "an uncertain lock is lost despite the store's reply if another master may have granted the key": row(
     { ...UNCERTAIN, isReplyReliable: false },
     deadlinePassed(),
     "released",
   ),
-  "a certain lock needs no proof by the store": row(
+  "a certain lock needs no proof from the store": row(
     { ...CERTAIN, isReplyReliable: false },
     undefined,
     "released",
   ),
-  "the store's word does not undo an early loss": row(
+  "the store's reply does not undo an early loss": row(
     { ...UNCERTAIN, earlierLoss: FREED },
     FREED,
     "released",
@@ -150,7 +150,7 @@ test("a loss that the store proves is always reported", (t) => {
   for (const facts of proven) t.not(lossToReport(facts), undefined);
 });
 
-test("an uncertain lock is reported as lost unless the store reliably had it to the end", (t) => {
+test("an uncertain lock is reported as lost unless the store proves that it was held to the end", (t) => {
   for (const facts of ALL.filter(({ wasCertain }) => !wasCertain)) {
     const isSaved = facts.loss === undefined && facts.isReplyReliable && facts.earlierLoss?.isEarly !== true;
     t.is(lossToReport(facts) === undefined, isSaved);

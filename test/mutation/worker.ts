@@ -15,7 +15,7 @@ export interface Task {
   /** Whether the tests run one after the other. */
   readonly serial: boolean;
   /** Whether the tests continue after the first failure. */
-  readonly goesOn?: boolean;
+  readonly runsAll?: boolean;
   readonly mutant?: Settings["mutant"];
 }
 
@@ -115,7 +115,7 @@ async function run(AvaRunner: new (options: object) => Runner, task: Task): Prom
   const file = join(root, task.testFile);
   const runner = new AvaRunner({
     file,
-    failFast: task.goesOn !== true,
+    failFast: task.runsAll !== true,
     projectDir: root,
     serial: task.serial,
   });

@@ -32,7 +32,14 @@ async function consumerWith(packages: readonly string[], files: Files, from = OU
   return project;
 }
 
-const ENTRIES = ["lockweave", "lockweave/runtime", "lockweave/testing", "lockweave/opentelemetry"];
+const ENTRIES = [
+  "lockweave",
+  "lockweave/runtime",
+  "lockweave/testing",
+  "lockweave/opentelemetry",
+  "lockweave/cron",
+  "lockweave/nest",
+];
 
 for (const first of ["import", "require"]) {
   outsideMatrixSerially(
@@ -75,6 +82,8 @@ console.log(locks.acquired.join());
 lockweave/runtime true 
 lockweave/testing true 
 lockweave/opentelemetry true observeLocks
+lockweave/cron true runCoordinator
+lockweave/nest true LockHealthIndicator,LockModule
 k a span
 true
 k
@@ -100,7 +109,7 @@ console.log(Object.keys(cache).length);
 
 for (const how of ["import", "require"]) {
   outsideMatrixSerially(
-    `a Redis URL without ioredis is an error that names the package to install: ${how}`,
+    `a Redis URL without a client library is an error that names the packages to install: ${how}`,
     async (t) => {
       const load = how === "import" ? `import` : `createRequire(import.meta.url)`;
       const project = await makeConsumer({
@@ -124,12 +133,13 @@ await attempt(() => ({ redis: "http://127.0.0.1" }));
 await attempt(() => ({ store: memoryStore() }));
 `,
       });
-      const missing = "A Redis URL needs the package ioredis. Fix: npm install ioredis";
+      const missing =
+        "A Redis URL needs ioredis 5.4 or later, or node-redis 5 or later (the package `redis`). Fix: npm install ioredis, or npm install redis";
       const { stdout, stderr } = await project.run("main.mjs");
       t.is(stderr, "");
       const lines = stdout.trimEnd().split("\n");
       const wrong =
-        'configure(): LOCK_BAD_OPTION Expected `redis` to be an ioredis client or a redis:// URL, got "http://***"';
+        'configure(): LOCK_BAD_OPTION Expected `redis` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got "http://***"';
       t.deepEqual(lines.slice(-2), [wrong, "locked"]);
       const expected =
         how === "require"
@@ -191,7 +201,7 @@ const { warnings } = await build({ entryPoints: ["src/main.js"], bundle: true, p
 if (warnings.length > 0) process.exit(1);
 `;
 
-outsideMatrixSerially("esbuild: an ES module that bundles the runtime runs", async (t) => {
+inMatrixSerially("esbuild: an ES module that bundles the runtime runs", async (t) => {
   const project = await consumerWith(["esbuild", "ioredis"], {
     ...PROGRAM,
     "build.mjs": ESBUILD('format: "esm", external: ["ioredis"]'),
@@ -200,7 +210,7 @@ outsideMatrixSerially("esbuild: an ES module that bundles the runtime runs", asy
   t.like(await runAlone(project, "dist/main.js", true), RAN);
   t.regex(
     (await runAlone(project, "dist/main.js", false)).stdout,
-    /needs the package ioredis\. Fix: npm install ioredis$/m,
+    /A Redis URL needs ioredis .*Fix: npm install ioredis, or npm install redis$/m,
   );
 });
 
@@ -335,7 +345,7 @@ console.log(await withLock("k", {}, (lock) => lock.key));
   },
 );
 
-outsideMatrixSerially("a quorum configured by URLs grants locks in the ES module build", async (t) => {
+inMatrixSerially("a quorum configured by URLs grants locks in the ES module build", async (t) => {
   const servers = await Promise.all([startRedis(), startRedis()]);
   t.teardown(() => Promise.all(servers.map((each) => each.stop())));
   const project = await consumerWith(["ioredis"], PROGRAM);

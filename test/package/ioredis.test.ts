@@ -12,21 +12,29 @@ const inMatrix = isMatrix ? test.serial : test.skip;
 
 const execute = promisify(execFile);
 
-/** Installs a major version of ioredis if needed. Returns its directory. */
-async function installed(major: number): Promise<string> {
+/** iovalkey is a copy of ioredis. */
+const LIBRARIES = [
+  ["ioredis", 5],
+  ["ioredis", 6],
+  ["iovalkey", 0],
+] as const;
+
+/** Installs a major version of the package if needed. Returns its directory. */
+async function installed(name: string, major: number): Promise<string> {
   const ours = join(PACKAGE, "node_modules/ioredis");
   const { version } = require(join(ours, "package.json")) as { version: string };
-  if (version.startsWith(`${major}.`)) return ours;
+  if (name === "ioredis" && version.startsWith(`${major}.`)) return ours;
   const dir = await temporaryDirectory();
   const args = ["install", "--no-save", "--no-audit", "--no-fund", "--prefer-offline", "--prefix", dir];
-  await execute("npm", [...args, `ioredis@${major}`], { cwd: dir });
-  return join(dir, "node_modules/ioredis");
+  await execute("npm", [...args, `${name}@${major}`], { cwd: dir });
+  return join(dir, "node_modules", name);
 }
 
-for (const major of [5, 6]) {
-  inMatrix(`the types accept a client of ioredis ${major}, and it holds locks`, async (t) => {
+for (const [name, major] of LIBRARIES) {
+  inMatrix(`the types accept a client of ${name} ${major}, and it holds locks`, async (t) => {
     const redis = await startRedis();
     t.teardown(() => redis.stop());
+    const given = name === "ioredis" ? "[client, url]" : "[client]"; // A URL needs ioredis.
     const project = await makeConsumer(
       {
         "src/order.ts": `/** @redisLock businessFlag=payOrder keyName=orderNo */
@@ -35,7 +43,7 @@ export async function pay(orderNo: string, look: (key: string) => Promise<string
   return \`\${orderNo} under \${holder.replace(/^[0-9a-f]{32}$/, "a request id")}\`;
 }
 `,
-        "src/main.ts": `import { Redis, type Cluster } from "ioredis";
+        "src/main.ts": `import { Redis, type Cluster } from "${name}";
 import { configure, redisStore, shutdown, type Store } from "lockweave";
 import { pay } from "./order.js";
 
@@ -43,7 +51,7 @@ export const ofCluster = (cluster: Cluster): Store => redisStore(cluster);
 
 const url = process.argv[2] ?? "";
 const client = new Redis(url);
-for (const redis of [client, url]) {
+for (const redis of ${given}) {
   configure({ redis });
   console.log(await pay("A1", (key) => client.get(key)), await client.get("LOCK_payOrder_A1"));
   await shutdown();
@@ -53,11 +61,11 @@ client.disconnect();
       },
       { exactOptionalPropertyTypes: true, skipLibCheck: true },
     );
-    await symlink(await installed(major), project.path("node_modules/ioredis"));
+    await symlink(await installed(name, major), project.path(`node_modules/${name}`));
     t.like(await project.tspc(), { code: 0, stdout: "" });
     t.like(await project.run("out/main.js", redis.url), {
       code: 0,
-      stdout: "A1 under a request id null\n".repeat(2),
+      stdout: "A1 under a request id null\n".repeat(name === "ioredis" ? 2 : 1),
       stderr: "",
     });
   });

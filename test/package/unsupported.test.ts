@@ -15,7 +15,14 @@ const CONDITIONS: Readonly<Record<Unsupported, readonly string[]>> = {
   workers: ["workerd", "worker", "browser"], // The conditions that Wrangler sets.
 };
 const PLACES = Object.keys(UNSUPPORTED) as Unsupported[];
-const ENTRIES = ["lockweave", "lockweave/runtime", "lockweave/testing", "lockweave/opentelemetry"];
+const ENTRIES = [
+  "lockweave",
+  "lockweave/runtime",
+  "lockweave/testing",
+  "lockweave/opentelemetry",
+  "lockweave/cron",
+  "lockweave/nest",
+];
 
 async function consumerWith(packages: readonly string[], files: Files): Promise<Project> {
   const project = await makeConsumer(files);
@@ -61,7 +68,9 @@ const NAMED = `import { configure, currentLock, LockError, memoryStore, obtain, 
 import * as runtime from "lockweave/runtime";
 import { testLocks } from "lockweave/testing";
 import { observeLocks } from "lockweave/opentelemetry";
-console.log(configure, currentLock, LockError, memoryStore, obtain, withLock, runtime.acquire, testLocks, observeLocks);
+import { runCoordinator } from "lockweave/cron";
+import { LockModule } from "lockweave/nest";
+console.log(runCoordinator, LockModule, configure, currentLock, LockError, memoryStore, obtain, withLock, runtime.acquire, testLocks, observeLocks);
 `;
 const REQUIRED = `console.log(require("lockweave").withLock);\n`;
 

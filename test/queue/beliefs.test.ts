@@ -19,7 +19,7 @@ for (const [what, abortAfterMs, hintsArrive] of [
   ["while its command is in flight and arrives late", 1, true],
   ["while its command is in flight, and the wake-up is lost", 1, false],
 ] as const) {
-  test(`a waiter behind one that aborts ${what} never trusts a hold beyond what the store has`, async (t) => {
+  test(`a waiter behind one that aborts ${what} never trusts its hold for longer than the store keeps it`, async (t) => {
     const fleet = new Fleet();
     const [other, third] = [fleet.process(), fleet.process()];
     const process = fleet.process({ store: batchingAcquires(fleet.store) });
@@ -29,11 +29,11 @@ for (const [what, abortAfterMs, hintsArrive] of [
 
     // The process batches its commands, except enqueues. Its acquires arrive late.
     const late = deferred();
-    fleet.store.onTake = async (send) => {
+    fleet.store.onAcquire = async (send) => {
       await late.promise;
       return await send();
     };
-    fleet.store.onPlace = (send) => send();
+    fleet.store.onEnqueue = (send) => send();
     const busy = process.call("LOCK_other", {}, () => {});
     await fleet.clock.settle();
 
@@ -56,20 +56,20 @@ for (const [what, abortAfterMs, hintsArrive] of [
     controller.abort(reason);
     await aborted;
     await fleet.clock.settle();
-    const asked = fleet.store.asked.filter(({ key }) => key === KEY);
+    const asked = fleet.store.acquireRequests.filter(({ key }) => key === KEY);
     t.deepEqual(
       asked.map((request) => ("ticket" in request ? "enqueue" : "acquire")),
       abortAfterMs === undefined ? ["acquire", "enqueue", "acquire"] : ["acquire", "acquire", "enqueue"],
       "the holder acquires, and the next waiter acquires before or after the aborted one enqueues",
     );
     t.is(new Set(asked.map(({ requestId }) => requestId)).size, 3);
-    if (!hintsArrive) fleet.store.onHint = () => {};
+    if (!hintsArrive) fleet.store.onWakeUp = () => {};
 
     holder.end();
     await released;
     await fleet.clock.settle();
     late.resolve();
-    fleet.store.onTake = (send) => send();
+    fleet.store.onAcquire = (send) => send();
     const after = third.call(KEY, SHORT, () => {
       t.is((inside += 1), 1);
       inside -= 1;

@@ -12,7 +12,7 @@ test("a closing process grants no lock and releases one that is granted meanwhil
   const fleet = new Fleet();
   const process = fleet.process();
   const arrival = deferred();
-  fleet.store.onTake = replyLate(arrival.promise);
+  fleet.store.onAcquire = replyLate(arrival.promise);
   const call = t.throwsAsync(process.call(KEY, {}, idle), { instanceOf: LockClosedError });
   await fleet.clock.settle();
   process.close();
@@ -42,7 +42,7 @@ test("a closing process hands off no lock and frees the key", async (t) => {
 test("a lock that is handed off when closing begins is released", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     const released = await send();
     process.close();
     return released;
@@ -60,14 +60,14 @@ test("a lock that is handed off when closing begins is released", async (t) => {
 test("a waiter that a shutdown rejects sends no more commands", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  await fleet.foreignHolder(KEY, 60 * SECOND);
-  fleet.store.onTake = async (send) => {
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
+  fleet.store.onAcquire = async (send) => {
     const reply = await send();
     process.close();
     return reply;
   };
   await t.throwsAsync(process.call(KEY, {}, idle), { code: "LOCK_CLOSED" });
-  t.is(fleet.store.placed.length, 0);
+  t.is(fleet.store.enqueueRequests.length, 0);
 });
 
 test("a closed process no longer listens for wake-ups", async (t) => {

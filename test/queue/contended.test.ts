@@ -1,5 +1,5 @@
 import test from "ava";
-import { Contended } from "../../runtime/queue/contended";
+import { Contended } from "../../runtime/queue/busy-key";
 import { Fleet } from "../support/fleet";
 import { idle, job } from "../support/jobs";
 
@@ -18,17 +18,17 @@ test("a contended key is remembered for at least one second and at most two", (t
   }
 });
 
-test("a caller enqueues at once for a recently contended key, which acquires the key if it is free", async (t) => {
+test("a caller for a recently contended key enqueues immediately, which acquires the key if it is free", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   const called = process.call(KEY, {}, idle);
   await fleet.clock.settle();
-  await fleet.foreignerLeaves(KEY);
+  await fleet.releaseElsewhere(KEY);
   await fleet.clock.advance(SECOND);
   t.is(await called, "done");
   const kinds = (): string[] =>
-    fleet.store.asked.splice(0).map((request) => ("ticket" in request ? "enqueue" : "acquire"));
+    fleet.store.acquireRequests.splice(0).map((request) => ("ticket" in request ? "enqueue" : "acquire"));
   t.deepEqual(kinds(), ["acquire", "enqueue", "enqueue"]);
 
   await fleet.clock.advance(SECOND - 1);
@@ -45,7 +45,7 @@ test("a caller enqueues at once for a recently contended key, which acquires the
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a call for a contended key that is aborted at once leaves the queue, too", async (t) => {
+test("a call for a contended key that is aborted immediately also leaves the queue", async (t) => {
   const fleet = new Fleet();
   const [process, other] = [fleet.process(), fleet.process()];
   const holder = job();
@@ -68,27 +68,27 @@ test("a caller whose wait budget is spent does not join the queue of its last ke
   const fleet = new Fleet();
   const process = fleet.process();
   const [before, last] = ["LOCK_payOrder_1", "LOCK_payOrder_2"];
-  for (const key of [before, last]) await fleet.foreignHolder(key, 60 * SECOND);
+  for (const key of [before, last]) await fleet.acquireElsewhere(key, 60 * SECOND);
   const locks = process.locks([before, last], { retryTimes: 1, waitTime: "700ms" });
   const waiting = (async () => {
     while (!(await locks.acquire())) await locks.retryCheck();
   })();
   const inVain = t.throwsAsync(waiting, { code: "LOCK_WAIT_TIME_OUT" });
   await fleet.clock.advance(650);
-  fleet.store.onPlace = async (send) => {
+  fleet.store.onEnqueue = async (send) => {
     const reply = await send();
     await new Promise<void>((resolve) => fleet.clock.after(100, resolve));
     return reply;
   };
-  await fleet.foreignerLeaves(before);
+  await fleet.releaseElsewhere(before);
   await fleet.clock.advance(500);
   await inVain;
-  t.deepEqual([...new Set(fleet.store.placed.map(({ key }) => key))], [before]);
+  t.deepEqual([...new Set(fleet.store.enqueueRequests.map(({ key }) => key))], [before]);
   t.is(
-    fleet.store.asked.filter(({ key }) => key === last).length,
+    fleet.store.acquireRequests.filter(({ key }) => key === last).length,
     2,
     "once together with the other key, and once after it",
   );
-  await fleet.foreignerLeaves(last);
+  await fleet.releaseElsewhere(last);
   for (const key of [before, last]) await fleet.leftNothing(t, key, process);
 });

@@ -1,12 +1,13 @@
 import test from "ava";
 import { Deadlines } from "../../runtime/queue/renewals";
 import { Lease } from "../../runtime/queue/lease";
+import { leaseQueue } from "../support/lease-queue";
 import { VirtualClock } from "../support/virtual-clock";
 
 const SECOND = 1_000;
 
 function leaseFor(clock: VirtualClock, lockTimeMs: number): Lease {
-  const lease = new Lease("LOCK_payOrder_1", "a".repeat(32), lockTimeMs, undefined, true);
+  const lease = new Lease(leaseQueue("LOCK_payOrder_1"), "a".repeat(32), lockTimeMs, undefined, true);
   lease.prove(clock.now(), lockTimeMs);
   return lease;
 }

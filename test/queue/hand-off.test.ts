@@ -151,7 +151,7 @@ test("each turn of a process costs two commands", async (t) => {
   await fleet.leftNothing(t, KEY, ...processes);
 });
 
-test("a process that gets the lock back before the reply to its release takes it at once", async (t) => {
+test("a process that is granted the lock again before the reply to its release uses it immediately", async (t) => {
   const fleet = new Fleet();
   const [ours, theirs] = [fleet.process(), fleet.process()];
   const holder = job();
@@ -163,8 +163,8 @@ test("a process that gets the lock back before the reply to its release takes it
   const other = theirs.call(KEY, PATIENT, async () => void entered.push("theirs"));
   await fleet.clock.settle();
   // The reply to the release comes late, after the other process has released the lock.
-  fleet.store.onDrop = async (send) => {
-    fleet.store.onDrop = (resend) => resend();
+  fleet.store.onRelease = async (send) => {
+    fleet.store.onRelease = (resend) => resend();
     const reply = await send();
     await passes(fleet.clock, 50);
     return reply;
@@ -217,7 +217,7 @@ test("a caller without fencing gets no token even if the handed-off lock has one
   const tokens = await Promise.all(
     [true, false, true].map((fencing) => process.call(KEY, { fencing }, (lock) => lock.fencingToken)),
   );
-  t.is(fleet.store.asked.length, 1);
+  t.is(fleet.store.acquireRequests.length, 1);
   const [first, none, third] = tokens;
   t.is(none, undefined);
   t.true((third ?? 0) > (first ?? 0) && (third ?? 0) < (first ?? 0) + FENCING_STRIDE);
@@ -292,8 +292,8 @@ test("a loss after a hand-off is reported to the current holder, not to the prev
   await fleet.clock.advance(VERIFY_WITHIN_MS);
   const earlier = await before;
   t.like(earlier?.signal.reason, { message: `${KEY} is no longer held: it was released` });
-  await fleet.takeAway(KEY);
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.endHold(KEY);
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   await fleet.clock.advance(10 * SECOND);
   t.true((await lost.promise) instanceof LockLostError);
   second.end();
@@ -334,7 +334,7 @@ test("a reentrant lock is handed off after its last body, and detached tasks can
   next.end();
   await second;
   t.deepEqual(order, ["inner", "next", "stray"]);
-  t.is(fleet.store.asked.length, 1);
+  t.is(fleet.store.acquireRequests.length, 1);
   await fleet.leftNothing(t, KEY, process);
 });
 
@@ -357,15 +357,15 @@ test("a hand-off hides no loss: both the previous and the current holder get the
     }),
     { instanceOf: LockLostError, message: /another caller holds it/ },
   );
-  await fleet.takeAway(KEY); // Deleted during the first body, and another process holds the key.
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.endHold(KEY); // Deleted during the first body, and another process holds the key.
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   first.end();
   await second.running;
   await fleet.clock.advance(VERIFY_WITHIN_MS);
   await Promise.all([before, aborted.promise]); // No more time passes here.
   second.end();
   await next;
-  await fleet.foreignerLeaves(KEY);
+  await fleet.releaseElsewhere(KEY);
   await fleet.leftNothing(t, KEY, process);
 });
 
@@ -373,7 +373,7 @@ test("a caller that handed off returns after the store confirms the key, while t
   const fleet = new Fleet();
   const process = fleet.process();
   const answer = deferred();
-  fleet.store.onLook = async (send) => {
+  fleet.store.onPeek = async (send) => {
     await answer.promise;
     return await send();
   };
@@ -397,9 +397,9 @@ test("one peek verifies all hand-offs of the last few milliseconds, but none aft
   const fleet = new Fleet();
   const process = fleet.process();
   const answers = [deferred(), deferred()];
-  fleet.store.onLook = async (send) => {
+  fleet.store.onPeek = async (send) => {
     const reply = await send();
-    await answers[fleet.store.looks - 1]?.promise;
+    await answers[fleet.store.peeks - 1]?.promise;
     return reply;
   };
   const jobs = [job(), job(), job(), job()];
@@ -412,19 +412,19 @@ test("one peek verifies all hand-offs of the last few milliseconds, but none aft
   }
   await jobs[3]?.running;
   await fleet.clock.settle();
-  t.is(fleet.store.looks, 1, "one peek for the first two");
+  t.is(fleet.store.peeks, 1, "one peek for the first two");
   t.deepEqual(done, []);
   answers[0]?.resolve();
   await fleet.clock.settle();
   t.deepEqual(done, [0, 1]);
   await fleet.clock.advance(VERIFY_WITHIN_MS);
-  t.is(fleet.store.looks, 2);
+  t.is(fleet.store.peeks, 2);
   answers[1]?.resolve();
   await fleet.clock.settle();
   t.deepEqual(done, [0, 1, 2]);
   jobs[3]?.end();
   await Promise.all(calls);
-  t.is(fleet.store.looks, 2);
+  t.is(fleet.store.peeks, 2);
   await fleet.leftNothing(t, KEY, process);
 });
 
@@ -432,9 +432,9 @@ test("peeks that are answered out of order settle each caller that handed off on
   const fleet = new Fleet();
   const process = fleet.process();
   const answers = [deferred(), deferred()];
-  fleet.store.onLook = async (send) => {
+  fleet.store.onPeek = async (send) => {
     const reply = await send();
-    await answers[fleet.store.looks - 1]?.promise;
+    await answers[fleet.store.peeks - 1]?.promise;
     return reply;
   };
   const jobs = [job(), job(), job()];
@@ -446,7 +446,7 @@ test("peeks that are answered out of order settle each caller that handed off on
     await fleet.clock.advance(VERIFY_WITHIN_MS);
   }
   await jobs[2]?.running;
-  t.is(fleet.store.looks, 2);
+  t.is(fleet.store.peeks, 2);
   answers[1]?.resolve();
   await fleet.clock.settle();
   t.deepEqual(done, [0, 1]);
@@ -462,7 +462,7 @@ test("bodies that take almost no time are verified by the final release, without
   const fleet = new Fleet();
   const process = fleet.process();
   t.is((await Promise.all(Array.from({ length: 60 }, () => process.call(KEY, {}, idle)))).length, 60); // No time passes here.
-  t.is(fleet.store.looks, 0);
+  t.is(fleet.store.peeks, 0);
   await fleet.leftNothing(t, KEY, process);
 });
 
@@ -470,7 +470,7 @@ test("a caller that handed off succeeds even if the peek has no answer", async (
   for (const fate of [connectionRefused, lostOnTheWay]) {
     const fleet = new Fleet();
     const process = fleet.process();
-    fleet.store.onLook = fate;
+    fleet.store.onPeek = fate;
     const [first, second] = [job(), job()];
     const before = process.call(KEY, {}, first.body);
     await first.running;
@@ -488,13 +488,13 @@ test("a caller that handed off succeeds even if the peek has no answer", async (
 test("a caller that handed off does not wait for an unanswered peek if its lease has ended", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onLook = lostOnTheWay;
+  fleet.store.onPeek = lostOnTheWay;
   t.deepEqual(await Promise.all([1, 2, 3].map(() => process.call(KEY, {}, idle))), ["done", "done", "done"]); // No time passes here.
   await fleet.clock.advance(SECOND);
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("storeValue is the value of the key after a hand-off, too", async (t) => {
+test("storeValue is also the value of the key after a hand-off", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const seen: { requestId: string; storeValue: string | undefined; value: string | undefined }[] = [];

@@ -41,7 +41,7 @@ const field = fc.oneof(
 const fields: fc.Arbitrary<Maker> = fc
   .dictionary(
     fc.constantFrom(
-      ..."taken dropped renewed holder freeInMs fencingToken mayComeAgain next holds waiting".split(" "),
+      ..."taken dropped renewed holder freeInMs fencingToken mayRunAgain next holds waiting".split(" "),
     ),
     field,
   )

@@ -20,17 +20,17 @@ function replies(nothing: undefined | null): AnyFate {
 }
 
 for (const nothing of [undefined, null]) {
-  for (const command of ["onTake", "onPlace"] as const) {
+  for (const command of ["onAcquire", "onEnqueue"] as const) {
     test(`a store that replies ${nothing} to ${command} is reported as unreachable`, async (t) => {
       const fleet = new Fleet();
       const process = fleet.process();
-      if (command === "onPlace") await fleet.foreignHolder(KEY, 60 * SECOND);
+      if (command === "onEnqueue") await fleet.acquireElsewhere(KEY, 60 * SECOND);
       fleet.store[command] = replies(nothing);
       const call = process.call(KEY, { retryTimes: 1, waitTime: "1s" }, () => t.fail());
       const outcome = t.throwsAsync(call, { instanceOf: LockUnreachableError, message: /sent no reply/ });
       await fleet.clock.advance(2 * SECOND);
       await outcome;
-      if (command === "onPlace") await fleet.foreignerLeaves(KEY);
+      if (command === "onEnqueue") await fleet.releaseElsewhere(KEY);
       fleet.store[command] = (send) => send();
       await fleet.leftNothing(t, KEY, process);
     });
@@ -39,10 +39,10 @@ for (const nothing of [undefined, null]) {
   test(`a release is sent again if the store replies ${nothing}`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
-    fleet.store.onDrop = replies(nothing);
+    fleet.store.onRelease = replies(nothing);
     t.is(await process.call(KEY, {}, idle), "done");
     t.regex(fleet.warnings.join("\n"), /the store sent no reply/);
-    fleet.store.onDrop = (send) => send();
+    fleet.store.onRelease = (send) => send();
     await fleet.clock.advance(SECOND);
     await fleet.leftNothing(t, KEY, process);
   });
@@ -66,7 +66,7 @@ for (const nothing of [undefined, null]) {
   test(`a caller that handed off does not hang if the store replies ${nothing} to a peek`, async (t) => {
     const fleet = new Fleet();
     const process = fleet.process();
-    fleet.store.onLook = async () => nothing as never;
+    fleet.store.onPeek = async () => nothing as never;
     const { body, running, end } = job();
     const [first, second] = [process.call(KEY, {}, body), process.call(KEY, {}, idle)];
     await running;
@@ -96,8 +96,8 @@ test("a store that sends nonsense when it must confirm a found hold is reported 
   for (const reply of [{}, true, [true], ["OK"], [], undefined]) {
     const fleet = new Fleet();
     const process = fleet.process();
-    fleet.store.onTake = replyLost;
-    fleet.store.onPlace = (send) => send();
+    fleet.store.onAcquire = replyLost;
+    fleet.store.onEnqueue = (send) => send();
     fleet.store.onRenew = async () => reply as never;
     const call = t.throwsAsync(
       process.call(KEY, { retryTimes: 1, waitTime: "5s" }, () => t.fail()),
@@ -131,7 +131,7 @@ test("a store whose announce() throws or returns no promise does not affect lock
     const process = fleet.process({ store, announce: true });
     t.is(await process.call(KEY, {}, idle), "done");
     await fleet.clock.advance(30 * SECOND);
-    process.locker.all.fallSilent();
+    process.locker.all.stopAnnouncing();
     await fleet.leftNothing(t, KEY, process);
   }
 });

@@ -4,7 +4,7 @@ import { reservedFor, revokedFrom } from "../../runtime/stores/value";
 
 const ID = "0123456789abcdef0123456789abcdef";
 
-test("a key that is gone after its lock time has expired, and the loss is not early", (t) => {
+test("a key that is missing after its lock time counts as expired, and the loss is not early", (t) => {
   t.deepEqual(lossOf(ID, undefined, false), {
     outcome: "expired",
     because: "its key expired",
@@ -12,7 +12,7 @@ test("a key that is gone after its lock time has expired, and the loss is not ea
   });
 });
 
-test("a key that is gone before its lock time ends was deleted, and the loss is early", (t) => {
+test("a key that is missing before its lock time ends counts as deleted, and the loss is early", (t) => {
   const { because, ...loss } = lossOf(ID, undefined, true);
   t.deepEqual(loss, { outcome: "deleted", isEarly: true });
   t.regex(because, /^its key disappeared early: it was deleted, evicted, or lost/);
@@ -20,7 +20,7 @@ test("a key that is gone before its lock time ends was deleted, and the loss is 
 
 for (const isBeforeItsTime of [true, false]) {
   const when = isBeforeItsTime ? "before" : "after";
-  test(`a key of another caller ${when} the lock time ends is stolen, and the loss is ${isBeforeItsTime ? "" : "not "}early`, (t) => {
+  test(`a key that another caller holds ${when} the lock time ends counts as stolen, and the loss is ${isBeforeItsTime ? "" : "not "}early`, (t) => {
     const stolen = { outcome: "stolen", isEarly: isBeforeItsTime } as const;
     const next = reservedFor("0".repeat(32));
     t.deepEqual(lossOf(ID, "another", isBeforeItsTime), { ...stolen, because: "another caller holds it" });
@@ -31,7 +31,7 @@ for (const isBeforeItsTime of [true, false]) {
   });
 }
 
-test("a revocation of the own hold is not an early loss, but one of another hold is", (t) => {
+test("a revocation of the process's own hold is not an early loss, but one of another hold is", (t) => {
   t.like(lossOf(ID, revokedFrom(ID), true), { outcome: "revoked", isEarly: false });
   t.like(lossOf(ID, revokedFrom("f".repeat(32)), true), { outcome: "stolen", isEarly: true });
 });

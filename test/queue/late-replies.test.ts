@@ -9,8 +9,8 @@ const SECOND = 1_000;
 test("the next command finds a hold that a late reply to a repeated command reported", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "1s" });
-  fleet.store.onTake = async (send) => {
-    fleet.store.onTake = (sendNext) => sendNext();
+  fleet.store.onAcquire = async (send) => {
+    fleet.store.onAcquire = (sendNext) => sendNext();
     await send(); // The command runs twice, and the second reply comes just too late.
     await passes(fleet.clock, SECOND + 1);
     return await send();
@@ -21,11 +21,11 @@ test("the next command finds a hold that a late reply to a repeated command repo
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a hold that seemed gone, but that a late reply grants, is released after an abort", async (t) => {
+test("a hold that seemed gone is released after an abort if a late reply grants it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "1s" });
-  fleet.store.onTake = async (send) => {
-    fleet.store.onTake = (sendNext) => sendNext();
+  fleet.store.onAcquire = async (send) => {
+    fleet.store.onAcquire = (sendNext) => sendNext();
     const reply = await send();
     await passes(fleet.clock, 1_500);
     return reply;

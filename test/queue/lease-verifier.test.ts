@@ -40,7 +40,7 @@ test("each waiter enqueues again once a second, and a process batches its waiter
   const controller = new AbortController();
   const outcomes: Promise<unknown>[] = [];
   for (const key of KEYS) {
-    await fleet.foreignHolder(key, 60 * SECOND);
+    await fleet.acquireElsewhere(key, 60 * SECOND);
     const { signal } = controller;
     outcomes.push(t.throwsAsync(process.call(key, { waitTime: "1m" }, idle, { signal }), { any: true }));
     await fleet.clock.settle();
@@ -55,24 +55,24 @@ test("each waiter enqueues again once a second, and a process batches its waiter
   }
   controller.abort();
   await Promise.all(outcomes);
-  for (const key of KEYS) await fleet.foreignerLeaves(key);
+  for (const key of KEYS) await fleet.releaseElsewhere(key);
   for (const key of KEYS) t.true(await fleet.isForgotten(key));
   t.is(fleet.clock.pendingTimers, 0);
 });
 
-test("a waiter renews its ticket before it expires, whenever it came", async (t) => {
+test("a waiter renews its ticket before it expires, whenever it joined the queue", async (t) => {
   for (const late of [0, 1, 37.5, 99, 99.999]) {
     const fleet = new Fleet();
     const { process, asked } = observed(fleet);
     const [key = ""] = KEYS;
-    await fleet.foreignHolder(key, 8 * SECOND);
+    await fleet.acquireElsewhere(key, 8 * SECOND);
     await fleet.clock.advance(late);
     const called = process.call(key, {}, idle);
     await fleet.clock.advance(7 * SECOND);
     const gaps = asked.slice(1).map(({ at }, index) => at - (asked[index]?.at ?? 0));
     t.true(gaps.length >= 6);
     t.true(Math.max(...gaps) <= SECOND + 1 && SECOND + 1 < TICKET_TIME_MS);
-    await fleet.foreignerLeaves(key);
+    await fleet.releaseElsewhere(key);
     await fleet.clock.advance(SECOND);
     t.is(await called, "done");
   }
@@ -93,11 +93,11 @@ test("an enqueue is not sent if its waiter gives up in the same tick", async (t)
     }),
   });
   const keys = KEYS.slice(0, 3);
-  for (const key of keys) await fleet.foreignHolder(key, 60 * SECOND);
+  for (const key of keys) await fleet.acquireElsewhere(key, 60 * SECOND);
   await Promise.all(keys.map((key) => t.throwsAsync(process.call(key, {}, idle, controller), { any: true })));
   await fleet.clock.settle();
-  t.is(fleet.store.asked.length, keys.length, "only the acquires");
-  for (const key of keys) await fleet.foreignerLeaves(key);
+  t.is(fleet.store.acquireRequests.length, keys.length, "only the acquires");
+  for (const key of keys) await fleet.releaseElsewhere(key);
   await fleet.leftNothing(t, keys[0] ?? "", process);
 });
 

@@ -53,7 +53,7 @@ test("local waiters proceed as soon as the holder learns that its lock is gone",
   await running;
   const startedAt = fleet.clock.now();
   const next = process.call(KEY, PATIENT, () => fleet.clock.now());
-  await fleet.takeAway(KEY);
+  await fleet.endHold(KEY);
   await fleet.clock.advance(10 * SECOND); // It is renewed then.
   t.is(await next, startedAt + 10 * SECOND);
   end();
@@ -66,7 +66,7 @@ test("a lock is neither renewed nor reported as lost while its release is in fli
   const process = fleet.process({ commandTimeout: "20s" });
   const holder = process.call(KEY, { lockTime: "30s" }, () => passes(fleet.clock, 9 * SECOND));
   const next = process.call(KEY, PATIENT, idle);
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     const released = await send();
     await passes(fleet.clock, 5 * SECOND);
     return released;
@@ -78,7 +78,7 @@ test("a lock is neither renewed nor reported as lost while its release is in fli
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a lock whose lock time is half over is not handed off but acquired anew", async (t) => {
+test("a lock whose lock time is half over is not handed off but acquired again", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   fleet.store.onRenew = connectionRefused;

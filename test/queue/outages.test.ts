@@ -22,11 +22,11 @@ for (const [what, fate] of [
     await running;
     const order: number[] = [];
     const waiting = [1, 2, 3].map((n) => process.call(KEY, PATIENT, () => order.push(n)));
-    fleet.store.onDrop = fate;
+    fleet.store.onRelease = fate;
     end();
     await fleet.clock.advance(SECOND);
     t.is(await holder, "done", "the holder does not wait for the release to succeed");
-    fleet.store.onDrop = (send) => send();
+    fleet.store.onRelease = (send) => send();
     await fleet.clock.advance(3 * SECOND);
     await Promise.all(waiting);
     t.deepEqual(order, [1, 2, 3]);
@@ -43,12 +43,12 @@ test("a late reply to a release that kept the key gives it to the first local wa
   await running;
   const next = process.call(KEY, {}, () => fleet.clock.now());
   const arrival = deferred();
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     const released = await send();
     await arrival.promise;
     return released;
   };
-  fleet.store.onPlace = lostOnTheWay;
+  fleet.store.onEnqueue = lostOnTheWay;
   end();
   await fleet.clock.advance(1_500);
   t.is(await holder, "done");
@@ -66,13 +66,13 @@ test("a late reply to a repeated release does not delay the next waiter by the l
   await running;
   const next = process.call(KEY, { lockTime: "40s" }, () => fleet.clock.now()); // So the hand-off goes through the store.
   await fleet.clock.settle();
-  fleet.store.onNext = async (send) => {
+  fleet.store.onReleaseAndEnqueue = async (send) => {
     await send();
     const second = await send();
     await passes(fleet.clock, 230);
     return second;
   };
-  fleet.store.onPlace = async (send) => {
+  fleet.store.onEnqueue = async (send) => {
     const reply = await send();
     await passes(fleet.clock, 80); // It finds the key taken, and its reply comes after the late one.
     return reply;
@@ -86,15 +86,15 @@ test("a late reply to a repeated release does not delay the next waiter by the l
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a waiter behind a release without a reply tries again when the lock has expired at the latest", async (t) => {
+test("a waiter behind a release without a reply tries again no later than when the lock has expired", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process({ commandTimeout: "6s" });
   const held = process.lock(KEY, { lockTime: "300ms" });
   t.true(await held.acquire());
-  fleet.store.onDrop = replyLost;
+  fleet.store.onRelease = replyLost;
   const released = held.release();
   await fleet.clock.settle();
-  fleet.store.onDrop = (send) => send();
+  fleet.store.onRelease = (send) => send();
   t.true(await fleet.isFree(KEY));
   const endedAt = fleet.clock.now();
   const next = process.call(KEY, { lockTime: "300ms" }, () => fleet.clock.now());
@@ -113,7 +113,7 @@ test("a release whose next waiter gives up meanwhile leaves nothing behind", asy
   await running;
   const hasty = t.throwsAsync(process.call(KEY, { retryTimes: 1, waitTime: "200ms" }, idle));
   await fleet.clock.advance(100);
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     await passes(fleet.clock, 300);
     return await send();
   };
@@ -126,7 +126,7 @@ test("a release whose next waiter gives up meanwhile leaves nothing behind", asy
 test("wrong, duplicate, and unaddressed wake-ups do no harm", async (t) => {
   const fleet = new Fleet();
   const processes = [fleet.process(), fleet.process()];
-  fleet.store.onHint = (deliver) => {
+  fleet.store.onWakeUp = (deliver) => {
     deliver();
     deliver();
   };
@@ -136,10 +136,10 @@ test("wrong, duplicate, and unaddressed wake-ups do no harm", async (t) => {
       process.call(KEY, PATIENT, async (lock) => {
         inside += 1;
         t.is(inside, 1);
-        fleet.store.hint(undefined);
-        fleet.store.hint(lock.requestId);
-        fleet.store.hint("no such request");
-        for (const { requestId } of fleet.store.placed.slice(-3)) fleet.store.hint(requestId);
+        fleet.store.wakeUp(undefined);
+        fleet.store.wakeUp(lock.requestId);
+        fleet.store.wakeUp("no such request");
+        for (const { requestId } of fleet.store.enqueueRequests.slice(-3)) fleet.store.wakeUp(requestId);
         await passes(fleet.clock, 3);
         inside -= 1;
       }),
@@ -153,7 +153,7 @@ test("wrong, duplicate, and unaddressed wake-ups do no harm", async (t) => {
 test("waiters without wake-ups find the keys that the queue reserved for them", async (t) => {
   const fleet = new Fleet();
   const processes = [fleet.process(), fleet.process()];
-  fleet.store.onHint = () => {};
+  fleet.store.onWakeUp = () => {};
   const starts: number[] = [];
   const calls = processes.flatMap((process) =>
     Array.from({ length: 20 }, () =>
@@ -174,13 +174,13 @@ test("waiters without wake-ups find the keys that the queue reserved for them", 
 test("waiters get the lock in their order after an outage", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   const order: number[] = [];
   const waiting = [1, 2, 3].map((n) => process.call(KEY, PATIENT, () => order.push(n)));
   await fleet.clock.advance(SECOND);
   fleet.store.onAny = connectionRefused;
   await fleet.clock.advance(30 * SECOND);
-  await fleet.foreignerLeaves(KEY);
+  await fleet.releaseElsewhere(KEY);
   await fleet.clock.advance(5 * SECOND);
   t.deepEqual(order, []);
   fleet.store.onAny = (send) => send();
@@ -193,7 +193,7 @@ test("waiters get the lock in their order after an outage", async (t) => {
 test("each waiter learns of an outage at the end of its own wait budget", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   const startedAt = fleet.clock.now();
   const ends = [1, 2, 3].map(async (seconds) => {
     await t.throwsAsync(process.call(KEY, { retryTimes: seconds, waitTime: "1s" }, idle), {
@@ -210,14 +210,14 @@ test("each waiter learns of an outage at the end of its own wait budget", async 
   }
   fleet.store.onAny = (send) => send();
   await fleet.clock.advance(2 * SECOND);
-  await fleet.foreignerLeaves(KEY);
+  await fleet.releaseElsewhere(KEY);
   await fleet.leftNothing(t, KEY, process);
 });
 
 test("a waiter behind an unanswered caller reports an unreachable store, not a busy lock", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onTake = lostOnTheWay;
+  fleet.store.onAcquire = lostOnTheWay;
   const waits = (["900ms", "1200ms"] as const).map((waitTime) =>
     t.throwsAsync(
       process.call(KEY, { retryTimes: 1, waitTime }, () => t.fail()),
@@ -237,7 +237,7 @@ test("a waiter behind an unanswered caller reports an unreachable store, not a b
 test("short waits in an outage report an unreachable store, even if a holder was seen before it", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   const hasty = { retryTimes: 1, waitTime: "500ms", onFailure: "skip" } as const;
   const ends: string[] = [];
   const call = (): Promise<number> =>

@@ -21,9 +21,9 @@ test("a reconnect verifies all leases immediately and reports the lost ones", as
   const process = fleet.process();
   const locks = await hold(process, 3);
   const signals = locks.map(({ signal }) => signal);
-  await fleet.takeAway(`${KEY}_1`);
-  await fleet.takeAway(`${KEY}_2`);
-  await fleet.foreignHolder(`${KEY}_2`, 60_000);
+  await fleet.endHold(`${KEY}_1`);
+  await fleet.endHold(`${KEY}_2`);
+  await fleet.acquireElsewhere(`${KEY}_2`, 60_000);
   fleet.store.reconnect();
   await fleet.clock.settle(); // No time passes here.
   t.deepEqual(
@@ -32,7 +32,7 @@ test("a reconnect verifies all leases immediately and reports the lost ones", as
   );
   t.regex(String(signals[1]?.reason), /its key disappeared early/);
   t.regex(String(signals[2]?.reason), /another caller holds it/);
-  t.is(fleet.store.looks, 1);
+  t.is(fleet.store.peeks, 1);
   t.deepEqual(
     locks.map((lock) => lock.remaining() > 0),
     [true, false, false],
@@ -48,7 +48,7 @@ test("a waiter behind a lock that a reconnect finds lost enters immediately", as
   t.true(await holder.acquire());
   const waiter = process.call(KEY, {}, () => fleet.clock.now());
   await fleet.clock.advance(100);
-  await fleet.takeAway(KEY);
+  await fleet.endHold(KEY);
   fleet.store.reconnect();
   t.is(await waiter, fleet.clock.now());
   await t.throwsAsync(holder.release(), { instanceOf: LockLostError });
@@ -61,7 +61,7 @@ test("many leases are verified in as few commands as possible", async (t) => {
   const locks = await hold(process, MOST_AT_ONCE + 1);
   fleet.store.reconnect();
   await fleet.clock.settle();
-  t.is(fleet.store.looks, 2);
+  t.is(fleet.store.peeks, 2);
   t.true(locks.every((lock) => lock.remaining() > 0));
   await Promise.all(locks.map((lock) => lock.release()));
 });
@@ -70,10 +70,10 @@ test("an unanswered peek changes nothing", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [lock] = await hold(process, 1);
-  fleet.store.onLook = connectionRefused;
+  fleet.store.onPeek = connectionRefused;
   fleet.store.reconnect();
   await fleet.clock.settle();
-  fleet.store.onLook = () => Promise.resolve([new Error("LOADING")]);
+  fleet.store.onPeek = () => Promise.resolve([new Error("LOADING")]);
   fleet.store.reconnect();
   await fleet.clock.settle();
   t.true((lock?.remaining() ?? 0) > 0);
@@ -86,19 +86,19 @@ test("an unanswered peek is repeated until the store answers", async (t) => {
   const process = fleet.process();
   const [lost, kept] = await hold(process, 2);
   const signal = lost?.signal;
-  await fleet.takeAway(`${KEY}_0`);
-  fleet.store.onLook = connectionRefused;
+  await fleet.endHold(`${KEY}_0`);
+  fleet.store.onPeek = connectionRefused;
   fleet.store.reconnect();
   await fleet.clock.advance(1_000);
-  fleet.store.onLook = () => Promise.resolve([new Error("LOADING"), kept?.storeValue]);
+  fleet.store.onPeek = () => Promise.resolve([new Error("LOADING"), kept?.storeValue]);
   await fleet.clock.advance(200);
   t.false(signal?.aborted);
-  fleet.store.onLook = (send) => send();
-  const { looks } = fleet.store;
+  fleet.store.onPeek = (send) => send();
+  const { peeks } = fleet.store;
   await fleet.clock.advance(200);
   t.true(signal?.aborted);
   await fleet.clock.advance(1_000);
-  t.is(fleet.store.looks, looks + 1, "no more after the answer");
+  t.is(fleet.store.peeks, peeks + 1, "no more after the answer");
   await Promise.all([lost?.release(), kept?.release()]);
   t.is(fleet.clock.pendingTimers, 0);
 });
@@ -108,15 +108,15 @@ test("a peek over the old connection does not count for what the store has lost 
   const [lock] = await hold(fleet.process(), 1);
   const signal = lock?.signal;
   const before = deferred();
-  fleet.store.onLook = replyLate(before.promise);
+  fleet.store.onPeek = replyLate(before.promise);
   fleet.store.reconnect();
   await fleet.clock.settle();
-  await fleet.takeAway(`${KEY}_0`);
-  fleet.store.onLook = connectionRefused;
+  await fleet.endHold(`${KEY}_0`);
+  fleet.store.onPeek = connectionRefused;
   fleet.store.reconnect();
   before.resolve();
   await fleet.clock.settle();
-  fleet.store.onLook = (send) => send();
+  fleet.store.onPeek = (send) => send();
   await fleet.clock.advance(200);
   t.true(signal?.aborted);
   await lock?.release();
@@ -125,7 +125,7 @@ test("a peek over the old connection does not count for what the store has lost 
 test("a peek is not repeated for a lock that was released meanwhile", async (t) => {
   const fleet = new Fleet();
   const [lock] = await hold(fleet.process(), 1);
-  fleet.store.onLook = connectionRefused;
+  fleet.store.onPeek = connectionRefused;
   fleet.store.reconnect();
   await fleet.clock.settle();
   await lock?.release();
@@ -136,7 +136,7 @@ test("a peek that is answered after the release reports nothing", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const [lock] = await hold(process, 1);
-  fleet.store.onLook = async (send) => {
+  fleet.store.onPeek = async (send) => {
     await lock?.release();
     return await send();
   };

@@ -9,8 +9,8 @@ const SECOND = 1_000;
 
 test("a release that never arrived is sent again, so the key is freed before its lock time ends", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onDrop = (send) => {
-    fleet.store.onDrop = () => send();
+  fleet.store.onRelease = (send) => {
+    fleet.store.onRelease = () => send();
     return lostOnTheWay();
   };
   const call = fleet.process({ commandTimeout: "1s" }).call(KEY, {}, idle);
@@ -23,7 +23,7 @@ test("a release that never arrived is sent again, so the key is freed before its
 test("a release is retried until the store answers, with pauses that grow to one second", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onDrop = connectionRefused;
+  fleet.store.onRelease = connectionRefused;
   const startedAt = fleet.clock.now();
   const sentAt: number[] = [];
   fleet.store.onAny = (send) => {
@@ -38,7 +38,7 @@ test("a release is retried until the store answers, with pauses that grow to one
   await fleet.clock.advance(5_000);
   t.deepEqual(sentAt.slice(1), [0, 0, 100, 300, 700, 1_500, 2_500, 3_500, 4_500]);
   t.false(await fleet.isFree(KEY));
-  fleet.store.onDrop = (send) => send();
+  fleet.store.onRelease = (send) => send();
   await fleet.clock.advance(SECOND);
   await fleet.leftNothing(t, KEY, process);
   t.is(fleet.warnings.length, 1, fleet.warnings.join("\n"));
@@ -47,7 +47,7 @@ test("a release is retried until the store answers, with pauses that grow to one
 test("a release is no longer retried once the key has expired", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
-  fleet.store.onDrop = connectionRefused;
+  fleet.store.onRelease = connectionRefused;
   await process.call(KEY, { lockTime: "3s" }, idle);
   await fleet.clock.advance(3 * SECOND);
   const { releases } = fleet.store;
@@ -59,7 +59,7 @@ test("a release is no longer retried once the key has expired", async (t) => {
 
 test("a release that the store rejects is retried until the lock time ends", async (t) => {
   const fleet = new Fleet();
-  fleet.store.onDrop = () => Promise.reject(new LockMisconfiguredError("NOPERM"));
+  fleet.store.onRelease = () => Promise.reject(new LockMisconfiguredError("NOPERM"));
   await fleet.process().call(KEY, {}, idle);
   await fleet.clock.advance(60 * SECOND);
   t.true(fleet.store.releases > 25 && fleet.store.releases < 40, `${fleet.store.releases} releases`);
@@ -79,14 +79,14 @@ for (const [what, fate] of [
     const holder = process.call(KEY, { watchdog: false, lockTime: "30s" }, body); // So the hand-off goes through the store.
     await running;
     const next = process.call(KEY, { retryTimes: 1, waitTime: "20s" }, () => fleet.clock.now());
-    fleet.store.onDrop = fate;
+    fleet.store.onRelease = fate;
     const endedAt = fleet.clock.now();
     end();
     await fleet.clock.advance(2_700);
     t.is(await holder, "done");
-    fleet.store.onHint = () => {};
+    fleet.store.onWakeUp = () => {};
     let confirmedAt = NaN;
-    fleet.store.onDrop = async (send) => {
+    fleet.store.onRelease = async (send) => {
       const reply = await send();
       if (Number.isNaN(confirmedAt)) confirmedAt = fleet.clock.now();
       return reply;

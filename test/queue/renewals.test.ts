@@ -4,9 +4,11 @@ import { LockLostError } from "../../runtime/base/errors";
 import type { Loss } from "../../runtime/queue/loss";
 import { Lease, type Holder } from "../../runtime/queue/lease";
 import { Renewals } from "../../runtime/queue/renewals";
-import { Suspension } from "../../runtime/base/suspension";
+import { Certainty } from "../../runtime/base/certainty";
+import { withCheckedReplies } from "../../runtime/stores/checked-store";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
+import { leaseQueue } from "../support/lease-queue";
 import { passes } from "../support/jobs";
 import { connectionRefused, lostOnTheWay } from "../support/tampered-store";
 
@@ -25,20 +27,25 @@ function keeper(): Keeper {
   const { clock, store, memory } = fleet;
   const leases: Lease[] = [];
   const inFlight = new InFlight(clock, SECOND);
-  const renewals = new Renewals(clock, store, inFlight, new Suspension(clock), () => leases);
+  const renewals = new Renewals(
+    clock,
+    withCheckedReplies(store),
+    inFlight,
+    new Certainty(clock),
+    () => leases,
+  );
   return {
     fleet,
     renewals,
     async keep(key, lockTimeMs = 30_000, onLost = () => {}, holdAtMostMs = Infinity) {
       const requestId = `holder of ${key}`;
-      const lease = new Lease(key, requestId, lockTimeMs, undefined, true);
+      const lease = new Lease(leaseQueue(key), requestId, lockTimeMs, undefined, true);
       const isAutoUnlocked = true;
       lease.holder = {
         site: undefined,
         heldSince: 0,
         staysUntil: 0,
         mayHoldUntil: clock.now() + holdAtMostMs,
-        permits: 1,
         isInUse: true,
         isAutoUnlocked,
         onHandedOff: () => {},
@@ -54,7 +61,7 @@ function keeper(): Keeper {
   };
 }
 
-const timeLeft = (fleet: Fleet, lease: Lease): number => new Suspension(fleet.clock).timeLeft(lease);
+const timeLeft = (fleet: Fleet, lease: Lease): number => new Certainty(fleet.clock).timeLeft(lease);
 const isSure = (fleet: Fleet, lease: Lease): boolean => timeLeft(fleet, lease) > 0;
 
 test("ten thousand locks that were acquired at about the same time share one timer and one renewal", async (t) => {
@@ -125,9 +132,9 @@ test("only deleted and stolen locks are lost in a renewal of many, and the other
   const { fleet, renewals, keep } = keeper();
   const leases: Lease[] = [];
   for (let n = 0; n < 10; n += 1) leases.push(await keep(`lock ${n}`));
-  await fleet.takeAway("lock 3");
-  await fleet.takeAway("lock 7");
-  await fleet.foreignHolder("lock 7", 600_000);
+  await fleet.endHold("lock 3");
+  await fleet.endHold("lock 7");
+  await fleet.acquireElsewhere("lock 7", 600_000);
   await fleet.clock.advance(10 * SECOND);
   t.deepEqual(
     leases.flatMap(({ loss }, n) => (loss === undefined ? [] : [[n, loss.outcome, loss.because]])),
@@ -171,7 +178,7 @@ test("a lease counts as unanswered if the store sends fewer replies than leases"
 });
 
 for (const [what, fate] of [
-  ["is refused", connectionRefused],
+  ["is rejected", connectionRefused],
   ["has no reply", lostOnTheWay],
 ] as const) {
   test(`each lock is lost at its deadline to the millisecond if every renewal ${what}`, async (t) => {

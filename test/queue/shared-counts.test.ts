@@ -23,11 +23,11 @@ test("no more callers enter than permits if a late grant follows a renewal that 
         inside -= 1;
       }),
     );
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   const first = fiveOf(one);
   await fleet.clock.advance(10);
-  fleet.store.onTake = async (send) => {
-    fleet.store.onTake = (sendNext) => sendNext();
+  fleet.store.onAcquire = async (send) => {
+    fleet.store.onAcquire = (sendNext) => sendNext();
     const reply = await send(); // All five permits.
     await passes(fleet.clock, 1_500);
     return reply;
@@ -38,7 +38,7 @@ test("no more callers enter than permits if a late grant follows a renewal that 
     await passes(fleet.clock, SECOND);
     return replies;
   };
-  await fleet.foreignerLeaves(KEY);
+  await fleet.releaseElsewhere(KEY);
   await fleet.clock.advance(2 * SECOND);
   const second = fiveOf(two);
   await fleet.clock.advance(5 * SECOND);

@@ -44,7 +44,7 @@ for (const count of [10, 2_000]) {
     await fleet.clock.advance(10);
     t.is(inside.length, count);
     t.is((await holdsOf(fleet)).length, 1);
-    t.is(fleet.store.asked.length, 1);
+    t.is(fleet.store.acquireRequests.length, 1);
     end.resolve();
     await fleet.clock.advance(10);
     await Promise.all(calls);
@@ -106,7 +106,7 @@ test("a constant stream of readers does not keep out a writer of another process
   await fleet.leftNothing(t, KEY, one, two);
 });
 
-test("a lost hold is lost for all its readers, and no reader joins it any more", async (t) => {
+test("a lost hold is lost for all its readers, and no reader joins it afterward", async (t) => {
   const fleet = new Fleet();
   const process = fleet.process();
   const end = deferred();
@@ -115,8 +115,8 @@ test("a lost hold is lost for all its readers, and no reader joins it any more",
   await fleet.clock.advance(10);
   const [lost = ""] = await holdsOf(fleet);
   await fleet.memory.release({ key: KEY, requestId: lost }, SECOND);
-  await fleet.foreignHolder(KEY, 5 * SECOND);
-  fleet.store.reconnect(); // Ask what is left.
+  await fleet.acquireElsewhere(KEY, 5 * SECOND);
+  fleet.store.reconnect(); // The process verifies its leases.
   await fleet.clock.advance(10);
   t.deepEqual(
     inside.map((lock) => [lock.signal.aborted, lock.remaining()]),

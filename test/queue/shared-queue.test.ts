@@ -30,8 +30,8 @@ test("many callers in one process share all permits of a key for a few commands"
   const process = fleet.process();
   t.is(await crowd(fleet, process, 28), 2);
   // Each of the two permits is acquired once and handed off for one turn.
-  t.true(fleet.store.asked.length <= 4, `${fleet.store.asked.length} requests`);
-  t.is(fleet.store.placed.length, 0);
+  t.true(fleet.store.acquireRequests.length <= 4, `${fleet.store.acquireRequests.length} requests`);
+  t.is(fleet.store.enqueueRequests.length, 0);
   await fleet.leftNothing(t, KEY, process);
 });
 
@@ -103,17 +103,17 @@ test("a timeout names the local holder of a permit, and local waiters share one 
   await Promise.all(held);
 
   // Another process holds the key. One local waiter asks for all, and another continues when it leaves.
-  await fleet.foreignHolder(KEY, 60_000);
+  await fleet.acquireElsewhere(KEY, 60_000);
   const asking = [leaves.signal, undefined, undefined].map((signal) =>
     process.call(KEY, TWO, () => {}, { signal }).catch((error: unknown) => error),
   );
   await fleet.clock.advance(1);
-  const askedBefore = new Set(fleet.store.placed.map(({ ticket }) => ticket)).size;
+  const askedBefore = new Set(fleet.store.enqueueRequests.map(({ ticket }) => ticket)).size;
   t.is(askedBefore, 1);
   leaves.abort("away");
   await fleet.clock.advance(1);
-  t.is(new Set(fleet.store.placed.map(({ ticket }) => ticket)).size, 1);
-  await fleet.foreignerLeaves(KEY);
+  t.is(new Set(fleet.store.enqueueRequests.map(({ ticket }) => ticket)).size, 1);
+  await fleet.releaseElsewhere(KEY);
   await fleet.clock.advance(2_000);
   await Promise.all(asking);
   await fleet.leftNothing(t, KEY, process);
@@ -126,7 +126,7 @@ test("callers with another number of permits wait in the store queue and enter w
   const held = [1, 2].map(() => process.call(KEY, TWO, () => end.promise));
   const others = [1, 2].map(() => process.call(KEY, { permits: 5 }, () => {}));
   await fleet.clock.advance(1);
-  t.is(new Set(fleet.store.placed.map(({ ticket }) => ticket)).size, 1);
+  t.is(new Set(fleet.store.enqueueRequests.map(({ ticket }) => ticket)).size, 1);
   end.resolve();
   await fleet.clock.advance(3_000);
   await Promise.all([...held, ...others]);

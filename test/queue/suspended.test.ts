@@ -53,8 +53,8 @@ test("the first renewal after a suspension that outlasted the lock reports the l
   const { signal } = lock;
   await clock.advance(SECOND);
   clock.suspend(60 * SECOND);
-  await fleet.takeAway(KEY); // The clock of the store went on.
-  await fleet.foreignHolder(KEY, 60 * SECOND);
+  await fleet.endHold(KEY); // The clock of the store went on.
+  await fleet.acquireElsewhere(KEY, 60 * SECOND);
   t.is(lock.remaining(), 0);
   t.false(signal.aborted);
   await clock.settle();
@@ -68,7 +68,7 @@ test("a suspension is noticed at the next renewal even if nobody checks the lock
   t.true(await lock.acquire());
   const { signal } = lock;
   clock.suspend(60 * SECOND);
-  await fleet.takeAway(KEY);
+  await fleet.endHold(KEY);
   await clock.advance(10 * SECOND);
   t.true(signal.aborted);
   await t.throwsAsync(lock.release(), { instanceOf: LockLostError });
@@ -98,7 +98,7 @@ test("a renewal that was sent before a suspension does not confirm the lock afte
 
 test("a grant that was requested before a suspension is renewed before the body runs", async (t) => {
   const { fleet, clock } = machine();
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     const reply = await send();
     await passes(clock, 300);
     return reply;
@@ -160,7 +160,7 @@ test("a signal that is first read after a suspension reports the loss", async (t
   t.true(await other.acquire());
   await clock.advance(SECOND);
   clock.suspend(60 * SECOND);
-  await fleet.takeAway(KEY); // The clock of the store went on.
+  await fleet.endHold(KEY); // The clock of the store went on.
   t.true(other.signal.aborted);
   t.false(kept.signal.aborted, "the read triggers a renewal, which decides");
   await clock.settle();

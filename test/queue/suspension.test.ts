@@ -24,11 +24,11 @@ async function suspendable(): Promise<{ fleet: Fleet; machine: Machine; process:
 
 test("a lock that was granted before a suspension counts only after the store confirms it again", async (t) => {
   const { fleet, machine, process } = await suspendable();
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     const reply = await send();
     fleet.clock.freeze(5);
     machine.suspend(60 * SECOND); // Between the store's answer and our reading it.
-    fleet.store.onTake = (go) => go();
+    fleet.store.onAcquire = (go) => go();
     return reply;
   };
   const [inside, stored] =
@@ -43,12 +43,12 @@ test("a lock that was granted before a suspension counts only after the store co
 
 test("a caller notices a suspension before it enters even if the boot time is unreadable at first", async (t) => {
   const { fleet, machine, process } = await suspendable();
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     const reply = await send();
     fleet.clock.freeze(5);
     machine.suspend(60 * SECOND);
     machine.unreadable = 1;
-    fleet.store.onTake = (go) => go();
+    fleet.store.onAcquire = (go) => go();
     return reply;
   };
   const [inside, stored] =
@@ -61,13 +61,13 @@ test("a caller notices a suspension before it enters even if the boot time is un
   await fleet.leftNothing(t, KEY, process);
 });
 
-test("a suspension that a grant listener notices applies to the granted lock, too", async (t) => {
+test("a suspension that a grant listener notices also applies to the granted lock", async (t) => {
   const { fleet, machine, process } = await suspendable();
   const key = "LOCK_suspended_1";
   const other = process.lock("LOCK_suspended_1b", { lockTime: "10s" });
   t.true(await other.acquire());
   await fleet.clock.advance(SECOND);
-  fleet.store.onTake = async (send) => {
+  fleet.store.onAcquire = async (send) => {
     const reply = await send();
     t.true(other.remaining() > 0); // The clock was just read, and is not read again for 20 ms.
     machine.suspend(60 * SECOND);
@@ -81,7 +81,7 @@ test("a suspension that a grant listener notices applies to the granted lock, to
   await lock.acquire();
   t.is(lock.remaining(), 0);
   t.throws(() => lock.assertHeld(), { instanceOf: LockLostError });
-  fleet.store.onTake = (send) => send();
+  fleet.store.onAcquire = (send) => send();
   t.true(await fleet.isFree(key));
   const next = fleet.process().call(key, {}, () => lock.remaining());
   await fleet.clock.advance(SECOND);
@@ -174,14 +174,14 @@ test("a waiter that joined the store queue leaves it when the lock is handed off
   t.is(held.remaining(), 0); // Its renewal is in flight.
   const next = process.call(KEY, {}, (lock) => lock.storeValue);
   await fleet.clock.advance(10);
-  t.is(fleet.store.placed.length, 1);
+  t.is(fleet.store.enqueueRequests.length, 1);
   await fleet.clock.advance(20);
   t.true(held.remaining() > 0);
   const { storeValue } = held;
   const released = held.release();
   t.is(await next, storeValue);
   await released;
-  t.is(fleet.store.leaves, 1);
+  t.is(fleet.store.dequeues, 1);
   await fleet.leftNothing(t, KEY, process);
 });
 
@@ -192,7 +192,7 @@ test("a suspension that is noticed only during an unconfirmed release is reporte
   await fleet.clock.advance(SECOND);
   t.true(lock.remaining() > 0); // The clock was just read, and is not read again for 20 ms.
   machine.suspend(60 * SECOND);
-  fleet.store.onDrop = async () => {
+  fleet.store.onRelease = async () => {
     fleet.clock.freeze(25);
     return await connectionRefused();
   };
@@ -204,7 +204,7 @@ test("an unconfirmed release without a suspension does not fail a body that succ
   const lock = process.lock(KEY, { lockTime: "10s" });
   t.true(await lock.acquire());
   await fleet.clock.advance(SECOND);
-  fleet.store.onDrop = async () => {
+  fleet.store.onRelease = async () => {
     fleet.clock.freeze(25);
     return await connectionRefused();
   };

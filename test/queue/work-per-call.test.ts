@@ -1,4 +1,4 @@
-import { growth, workOf, type Work } from "../support/work-counter"; // First: it counts only what is loaded after it.
+import { growth, workOf, type Work } from "../support/work-counter"; // The first import, because it counts only code that is loaded later.
 import { type ExecutionContext } from "ava";
 import { AsyncResource } from "node:async_hooks";
 import { runInside } from "../../runtime/lock/reentrancy";
@@ -66,7 +66,7 @@ class Caller {
     const lock = typeof keys === "string" ? process.lock(keys, options) : process.locks(keys, options);
     while (!(await lock.acquire(this.#patience.signal))) if (!(await lock.retryCheck())) return;
     this.isInside = true;
-    await runInside(options.reentrant === true ? [lock] : [], () => {
+    await runInside(options.reentrant === true ? lock.locks : [], () => {
       this.enter = AsyncResource.bind(() => new Caller(process, keys, given));
       return this.#end.promise;
     });
@@ -102,7 +102,7 @@ class World {
 /** Operations by name, which run one after the other. Each returns whether it had its effect. */
 type Operations = Readonly<Record<string, () => Promise<boolean>>>;
 
-/** Runs the operations beside few and beside many, and compares the work of each. */
+/** Runs the operations alongside few and many others, and compares the work of each. */
 async function compare(
   t: ExecutionContext,
   beside: (count: number) => Promise<Operations>,
@@ -179,10 +179,10 @@ for (const { who, keys, options } of WAITERS) {
   for (const isHeldHere of [true, false]) {
     const holder = isHeldHere ? "this process holds the key" : "another process holds the key";
     costsTheSame(
-      `each call of ${who} costs the same beside few and many waiters, if ${holder}`,
+      `each call of ${who} costs the same with few and with many waiters, if ${holder}`,
       async (world, count) => {
         const first = isHeldHere ? world.call(KEY) : undefined;
-        if (first === undefined) await world.fleet.foreignHolder(KEY, 100 * SECOND);
+        if (first === undefined) await world.fleet.acquireElsewhere(KEY, 100 * SECOND);
         await world.advance(MOMENT_MS);
         const crowd = [...world.crowd(count, () => keys, options)];
         await world.advance(200);
@@ -207,7 +207,7 @@ for (const { who, keys, options } of WAITERS) {
           ...operations,
           "a release to the next waiter": async () => {
             first?.leave();
-            if (first === undefined) await world.fleet.foreignerLeaves(KEY);
+            if (first === undefined) await world.fleet.releaseElsewhere(KEY);
             await world.advance(MOMENT_MS);
             return crowd[0]?.isInside === true;
           },
@@ -231,7 +231,7 @@ const HOLDERS: readonly { readonly who: string; readonly options: LockOptions }[
 ];
 
 for (const { who, options } of HOLDERS) {
-  costsTheSame(`each call costs the same beside few and many ${who} inside`, async (world, count) => {
+  costsTheSame(`each call costs the same with few and with many ${who} inside`, async (world, count) => {
     const crowd = [...world.crowd(count, () => KEY, options)];
     await world.advance(200);
     return {
@@ -278,7 +278,7 @@ costsTheSame(
 // ---- many keys ----------------------------------------------------------------------------------------
 
 costsTheSame(
-  "each call costs the same beside few and many other keys with holders and waiters",
+  "each call costs the same with few and with many other keys with holders and waiters",
   async (world, count) => {
     const keyOf = (n: number): string => `LOCK_pay_other_${n}`;
     const holders = [...world.crowd(count, keyOf)];
@@ -309,12 +309,15 @@ costsTheSame(
   },
 );
 
-costsTheSame("a release during a shutdown costs the same beside few and many locks", async (world, count) => {
-  const holders = [...world.crowd(count, (n) => `LOCK_pay_other_${n}`)];
-  await world.advance(MOMENT_MS);
-  void world.process.locker.queues.drain(60 * SECOND);
-  return { "a release": () => leaves(world, holders.pop()) };
-});
+costsTheSame(
+  "a release during a shutdown costs the same with few and with many locks",
+  async (world, count) => {
+    const holders = [...world.crowd(count, (n) => `LOCK_pay_other_${n}`)];
+    await world.advance(MOMENT_MS);
+    void world.process.locker.manager.drain(60 * SECOND);
+    return { "a release": () => leaves(world, holders.pop()) };
+  },
+);
 
 // ---- the memory store ---------------------------------------------------------------------------------
 
@@ -324,7 +327,7 @@ for (const { who, permits } of [
   { who: "callers with permits", permits: 1_000 },
 ]) {
   inMatrixSerially(
-    `each command of ${who} costs the memory store the same beside few and many other callers`,
+    `each command of ${who} costs the memory store the same with few and with many other callers`,
     async (t) => {
       const grown = await compare(t, async (count) => {
         const store = memoryStore({ clock: new VirtualClock() });
@@ -360,7 +363,7 @@ for (const { who, permits } of [
             const [reply] = await store.renew([{ ...renewal(busy, own, 90_000), permits }], TIMEOUT_MS);
             return reply !== undefined && "renewed" in reply && reply.renewed;
           },
-          "a look": async () => (await store.peek([busy], TIMEOUT_MS))[0] !== undefined,
+          "a peek": async () => (await store.peek([busy], TIMEOUT_MS))[0] !== undefined,
           "a release beside waiters": () => drop(busy, isShared ? other : own),
           "a revocation": async () =>
             (await store.admin.revoke({ key: busy, requestId: own }, TIMEOUT_MS)) === isShared,
@@ -399,7 +402,7 @@ for (const { what, plant, found } of [
     KeyQueue.prototype.join = plant;
     const grown = await compare(t, async (count) => {
       const world = new World(false);
-      await world.fleet.foreignHolder(KEY, 100 * SECOND);
+      await world.fleet.acquireElsewhere(KEY, 100 * SECOND);
       world.crowd(count, () => KEY);
       await world.advance(MOMENT_MS);
       return {

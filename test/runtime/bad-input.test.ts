@@ -138,10 +138,11 @@ refuses(
 );
 
 const NEEDS = "Expected configure({ redis }) or configure({ store })";
-const EITHER = "Expected configure() to be given either `redis` or `store`";
-const OPTIONS = "The options are redis, store, stores, defaults, logger, commandTimeout";
-const CLIENT_OR_URL = "Expected `redis` to be an ioredis client or a redis:// URL, got";
-const MASTERS = "Expected at least 3 masters: ioredis clients or redis:// URLs, got";
+const EITHER = "Expected configure() to be given one of `redis`, `postgres`, and `store`";
+const OPTIONS = "The options are redis, postgres, store, stores, defaults, logger, logFields, commandTimeout";
+const CLIENT_OR_URL =
+  "Expected `redis` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got";
+const MASTERS = "Expected at least 3 masters: clients of ioredis, node-redis, or Bun, or redis:// URLs, got";
 const DURATION = 'to be a duration such as "30s" or "500ms"';
 
 for (const [what, configuration, ...words] of [
@@ -153,41 +154,46 @@ for (const [what, configuration, ...words] of [
   ["a symbol", Symbol("redis"), NEEDS, "got Symbol(redis)"],
   ["neither redis nor store", {}, EITHER],
   ["an array", [], "Expected configure("],
-  ["redis undefined", { redis: undefined }, EITHER, "got neither (`redis` is undefined)"],
-  ["Redis with a capital", { Redis: () => client }, "no option `Redis`", OPTIONS],
+  ["an undefined redis", { redis: undefined }, EITHER, "got none (`redis` is undefined)"],
+  ["a capitalized Redis", { Redis: () => client }, "no option `Redis`", OPTIONS],
   ["a misspelled option", { reddis: () => client }, "no option `reddis`", OPTIONS],
-  ["the option url", { url: "redis://localhost" }, "no option `url`", OPTIONS],
-  ["an own property __proto__", own("__proto__", 1), "no option `__proto__`", OPTIONS],
-  ["an option constructor", { constructor: 1 }, "no option `constructor`", OPTIONS],
+  ["the unknown option url", { url: "redis://localhost" }, "no option `url`", OPTIONS],
+  ["the own property __proto__", own("__proto__", 1), "no option `__proto__`", OPTIONS],
+  ["the option constructor", { constructor: 1 }, "no option `constructor`", OPTIONS],
   ["an option with no name", { "": 1 }, "no option ``", OPTIONS],
-  ["redis null", { redis: null }, CLIENT_OR_URL, "null"],
-  ["redis a port", { redis: 6379 }, CLIENT_OR_URL, "6379"],
-  ["redis a function", { redis: body }, CLIENT_OR_URL, "[Function: body]"],
-  ["redis a list of nodes", { redis: [{ host: "h", port: 1 }] }, MASTERS, "[ { host, port } ]"],
-  ["redis a list of ports", { redis: [6379, 6380, 6381] }, "an ioredis client", "6379"],
+  ["a null redis", { redis: null }, CLIENT_OR_URL, "null"],
+  ["a port as redis", { redis: 6379 }, CLIENT_OR_URL, "6379"],
+  ["a function as redis", { redis: body }, CLIENT_OR_URL, "[Function: body]"],
+  ["a list of nodes as redis", { redis: [{ host: "h", port: 1 }] }, MASTERS, "[ { host, port } ]"],
   [
-    "redis a set of connection options",
+    "a list of ports as redis",
+    { redis: [6379, 6380, 6381] },
+    "a client of ioredis, node-redis, Valkey GLIDE, or Bun",
+    "6379",
+  ],
+  [
+    "connection options as redis",
     { redis: { host: "h", password: "p" } },
     `${CLIENT_OR_URL} [ 'host', 'password' ]. Fix: create an ioredis client with these options, new Redis({ host, port }),`,
   ],
-  ["redis an empty text", { redis: "" }, `${CLIENT_OR_URL} ""`],
-  ["redis a host and a port", { redis: "localhost:6379" }, CLIENT_OR_URL, '"localhost:6379"'],
-  ["redis a URL of another kind", { redis: "http://localhost" }, CLIENT_OR_URL, '"http://***"'],
+  ["an empty string as redis", { redis: "" }, `${CLIENT_OR_URL} ""`],
+  ["a host and a port as redis", { redis: "localhost:6379" }, CLIENT_OR_URL, '"localhost:6379"'],
+  ["a URL with another scheme as redis", { redis: "http://localhost" }, CLIENT_OR_URL, '"http://***"'],
   [
-    "redis a URL after a blank",
+    "a URL after a space as redis",
     { redis: " redis://localhost" },
     CLIENT_OR_URL,
     "text that begins with a space",
   ],
   [
-    "redis a URL in quotation marks",
+    "a URL in quotation marks as redis",
     { redis: '"redis://localhost"' },
     `${CLIENT_OR_URL} text that begins with a quotation mark`,
   ],
   [
-    "redis a URL with a name as its database",
+    "a URL whose database is a name",
     { redis: "redis://localhost/locks" },
-    "Put the database number after the host and `/`.",
+    "Put the database number after the host and `/`",
   ],
   [
     "the host alone",
@@ -195,16 +201,21 @@ for (const [what, configuration, ...words] of [
     "no option `host`",
     "The address of the server goes in `redis`: ",
   ],
-  ["store null", { store: null }, "`store`", "such as memoryStore(), got null"],
-  ["store a text", { store: "memory" }, "`store`", "such as memoryStore(), got 'memory'"],
-  ["store an instance of another class", { store: new Map() }, "`store`", "such as memoryStore(), got Map"],
+  ["a null store", { store: null }, "`store`", "such as memoryStore(), got null"],
+  ["a string as store", { store: "memory" }, "`store`", "such as memoryStore(), got 'memory'"],
   [
-    "store a function that makes one",
+    "an instance of another class as store",
+    { store: new Map() },
+    "`store`",
+    "such as memoryStore(), got Map",
+  ],
+  [
+    "a function that returns a store",
     { store: lockweave.memoryStore },
     "`store`",
     "got [Function: memoryStore]",
   ],
-  ["store a promise of one", { store: Promise.resolve(lockweave.memoryStore()) }, "`store`", "got Promise"],
+  ["a promise of a store", { store: Promise.resolve(lockweave.memoryStore()) }, "`store`", "got Promise"],
 ] as const) {
   refuses(`configure() with ${what}`, () => configure(configuration, "woven"), LockOptionError, ...words);
 }
@@ -214,27 +225,27 @@ const WARN = "Expected `logger` to have a function `warn`, got";
 
 for (const [what, option, ...words] of [
   ["both a client and a store", { store: lockweave.memoryStore() }, EITHER],
-  ["defaults null", { defaults: null }, "Expected `defaults` to be an object", "got null"],
-  ["defaults a text", { defaults: "30s" }, "Expected `defaults` to be an object", "got '30s'"],
-  ["a default onFailure", { defaults: { onFailure: "skip" } }, "`onFailure` cannot be a default"],
-  ["a default reentrant", { defaults: { reentrant: true } }, "`reentrant` cannot be a default"],
-  ["a logger null", { logger: null }, WARN, "null"],
+  ["null defaults", { defaults: null }, "Expected `defaults` to be an object", "got null"],
+  ["a string as defaults", { defaults: "30s" }, "Expected `defaults` to be an object", "got '30s'"],
+  ["onFailure as a default", { defaults: { onFailure: "skip" } }, "`onFailure` cannot be a default"],
+  ["reentrant as a default", { defaults: { reentrant: true } }, "`reentrant` cannot be a default"],
+  ["a null logger", { logger: null }, WARN, "null"],
   ["a logger that is a function", { logger: body }, WARN, "[Function: body]"],
   ["a logger without warn", { logger: { info: body } }, WARN, "{ info"],
-  ["a logger whose warn is a text", { logger: { warn: "loud" } }, WARN, "{ warn }"],
-  ["shutdownOn null", { shutdownOn: null }, SIGNALS, "got null"],
-  ["shutdownOn a text", { shutdownOn: "SIGTERM" }, SIGNALS, "got 'SIGTERM'"],
-  ["shutdownOn a number", { shutdownOn: [15] }, SIGNALS, "got [ 15 ]"],
-  ["shutdownOn a misspelled signal", { shutdownOn: ["SIGTERN"] }, SIGNALS, "'SIGTERN'"],
-  ["shutdownOn a signal that no process can catch", { shutdownOn: ["SIGKILL"] }, SIGNALS, "'SIGKILL'"],
+  ["a logger whose warn is a string", { logger: { warn: "loud" } }, WARN, "{ warn }"],
+  ["a null shutdownOn", { shutdownOn: null }, SIGNALS, "got null"],
+  ["a string as shutdownOn", { shutdownOn: "SIGTERM" }, SIGNALS, "got 'SIGTERM'"],
+  ["a number in shutdownOn", { shutdownOn: [15] }, SIGNALS, "got [ 15 ]"],
+  ["a misspelled signal in shutdownOn", { shutdownOn: ["SIGTERN"] }, SIGNALS, "'SIGTERN'"],
+  ["a signal that no process can catch in shutdownOn", { shutdownOn: ["SIGKILL"] }, SIGNALS, "'SIGKILL'"],
   [
-    "shutdownOn a property name of Object.prototype",
+    "a property name of Object.prototype in shutdownOn",
     { shutdownOn: ["constructor"] },
     SIGNALS,
     "'constructor'",
   ],
   ["a commandTimeout without a unit", { commandTimeout: 1_000 }, "`commandTimeout`", DURATION, "got 1000"],
-  ["a commandTimeout null", { commandTimeout: null }, "`commandTimeout`", DURATION, "got null"],
+  ["a null commandTimeout", { commandTimeout: null }, "`commandTimeout`", DURATION, "got null"],
   ["a commandTimeout of 0s", { commandTimeout: "0s" }, "`commandTimeout`", "at least 10 ms", "got '0s'"],
   ["a negative commandTimeout", { commandTimeout: "-1s" }, "`commandTimeout`", DURATION, "got '-1s'"],
   [
@@ -275,15 +286,16 @@ test("the error of an unwoven build has one short line for each fix", (t) => {
 const unshowable = Object.defineProperty({}, Symbol.toStringTag, { get: forbid });
 const UNSHOWABLE = "got an object that throws when it is formatted";
 const store = lockweave.memoryStore();
+const plainStore = { acquire: body, renew: body, release: body, peek: body };
 
 for (const [what, configuration, ...words] of [
   ["a URL whose port is too large", { redis: "redis://u:hunter2@h:99999" }, "`redis`", 'got "redis://***"'],
-  ["a URL whose port is no number", { redis: "redis://h:port" }, "`redis`", 'got "redis://***"'],
+  ["a URL whose port is not a number", { redis: "redis://h:port" }, "`redis`", 'got "redis://***"'],
   ["a URL object", { redis: new URL("redis://localhost") }, CLIENT_OR_URL, "URL []"],
-  ["a redis with only the method call", { redis: { call: body } }, CLIENT_OR_URL, "[ 'call' ]"],
+  ["a redis with only the method `call`", { redis: { call: body } }, CLIENT_OR_URL, "[ 'call' ]"],
   ["a redis that cannot be formatted", { redis: { [inspect.custom]: forbid } }, CLIENT_OR_URL, "[]"],
   [
-    "a store with only the method acquire",
+    "a store with only the method `acquire`",
     { store: { acquire: body } },
     "`store`",
     "with a function `renew`",
@@ -292,11 +304,8 @@ for (const [what, configuration, ...words] of [
     "a store with half a queue",
     {
       store: {
+        ...plainStore,
         listen: body,
-        renew: body,
-        release: body,
-        acquire: body,
-        peek: body,
         queue: { enqueue: body },
       },
     },
@@ -307,33 +316,97 @@ for (const [what, configuration, ...words] of [
     "a store with a queue, but without listen()",
     {
       store: {
-        renew: body,
-        release: body,
-        acquire: body,
-        peek: body,
+        ...plainStore,
         queue: { enqueue: body, dequeue: body, releaseAndEnqueue: body },
       },
     },
     "`store`",
     "with a function `listen`",
   ],
+  [
+    "a store with a queue among its other methods",
+    { store: { ...plainStore, listen: body, enqueue: body, dequeue: body, releaseAndEnqueue: body } },
+    "Expected the function `enqueue` of `store` in its group `queue`",
+    "{ queue: { enqueue, ... } }",
+  ],
+  [
+    "a named store with commands for people among its other methods",
+    { store, stores: { payments: { ...plainStore, inspect: body } } },
+    "Expected the function `inspect` of `stores.payments` in its group `admin`",
+  ],
+  [
+    "a store with commands for many keys among its other methods",
+    { store: { ...plainStore, acquireMany: body } },
+    "Expected the function `acquireMany` of `store` in its group `batch`",
+  ],
+  [
+    "a store with a command for many keys outside its batch",
+    { store: { ...plainStore, batch: { acquireMany: body, releaseMany: body }, enqueueMany: body } },
+    "Expected the function `enqueueMany` of `store` in its group `batch`",
+  ],
+  [
+    "a store whose group for transactions lacks its method",
+    { store: { ...plainStore, transactions: {} } },
+    "with a function `transactions.guard`",
+  ],
+  [
+    "a store with a guard outside its group",
+    { store: { ...plainStore, guard: body } },
+    "Expected the function `guard` of `store` in its group `transactions`",
+  ],
+  [
+    "a store with a method in another group",
+    {
+      store: {
+        ...plainStore,
+        listen: body,
+        queue: { enqueue: body, dequeue: body, releaseAndEnqueue: body, enqueueMany: body },
+      },
+    },
+    "Expected the function `enqueueMany` of `store` in its group `batch`",
+  ],
+  [
+    "a store whose enqueueMany is null",
+    { store: { ...plainStore, batch: { acquireMany: body, releaseMany: body, enqueueMany: null } } },
+    "Expected `store.batch.enqueueMany` to be a function, got null. Fix: leave it out",
+  ],
+  [
+    "a store whose splitsMany is a string",
+    { store: { ...plainStore, batch: { acquireMany: body, releaseMany: body, splitsMany: "no" } } },
+    "Expected `store.batch.splitsMany` to be true or false, got 'no'",
+  ],
+  [
+    "a store whose confirmsReplicas is a string",
+    { store: { ...plainStore, confirmsReplicas: "no" } },
+    "Expected `store.confirmsReplicas` to be true or false, got 'no'",
+  ],
+  [
+    "a store whose close is not a function",
+    { store: { ...plainStore, close: true } },
+    "Expected `store.close` to be a function, got true",
+  ],
   ["a store of another version", { store: { take: body } }, "`store`", "memoryStore(), got { take }"],
   ["a store that cannot be formatted", { store: unshowable }, "`store`", UNSHOWABLE],
-  ["a clock null", { store, clock: null }, "`clock`", "function `now`", "got null"],
+  ["a null clock", { store, clock: null }, "`clock`", "function `now`", "got null"],
   ["a clock without now()", { store, clock: {} }, "`clock`", "function `now`", "got {}"],
   [
-    "a clock whose time since boot is no function",
+    "a clock whose time since boot is not a function",
     { store, clock: { ...systemClock, sinceBoot: 7 } },
     "Expected `clock.sinceBoot` to be a function, got 7",
   ],
   [
-    "a clock whose afterIo is no function",
+    "a clock whose afterIo is not a function",
     { store, clock: { ...systemClock, afterIo: "soon" } },
     "Expected `clock.afterIo` to be a function, got 'soon'",
   ],
-  ["a logger whose debug is a text", { store, logger: { warn: body, debug: "x" } }, "`logger.debug`", "'x'"],
+  [
+    "a logger whose debug is a string",
+    { store, logger: { warn: body, debug: "x" } },
+    "`logger.debug`",
+    "'x'",
+  ],
   ["a logger that cannot be formatted", { store, logger: unshowable }, WARN, "an object that throws"],
-  ["a woven that is a text", { store, woven: "false" }, "`woven`", "true or false", "got 'false'"],
+  ["a string as woven", { store, woven: "false" }, "`woven`", "true or false", "got 'false'"],
   ["a list of defaults", { store, defaults: [] }, "Expected `defaults` to be an object", "got []"],
   ["a map of defaults", { store, defaults: new Map() }, "Expected `defaults` to be an object", "got Map(0)"],
 ] as const) {
@@ -343,10 +416,10 @@ refuses("configure() with a list", () => configure([], "woven"), LockOptionError
 
 for (const [what, options, ...words] of [
   ["null", null, "memoryStore({ clock })", "got null"],
-  ["a text", "x", "memoryStore({ clock })", "got 'x'"],
+  ["a string", "x", "memoryStore({ clock })", "got 'x'"],
   ["a list", [], "memoryStore({ clock })", "got []"],
   ["an unknown option", { ttl: 1 }, "memoryStore({ clock })", "got { ttl }"],
-  ["a clock null", { clock: null }, "`clock`", "got null"],
+  ["a null clock", { clock: null }, "`clock`", "got null"],
   ["a clock without now()", { clock: {} }, "`clock`", "function `now`", "got {}"],
 ] as const) {
   refuses(`memoryStore() with ${what}`, () => memoryStore(options), LockOptionError, ...words);
@@ -438,8 +511,9 @@ const BAD_VALUES: readonly [option: string, value: unknown, expected: string][] 
   ["onLost", false, 'to be "throw" or "warn"'],
   ["watchdog", 1, YES_OR_NO],
   ["watchdog", "true", YES_OR_NO],
-  ["autoUnlock", "false", YES_OR_NO],
-  ["autoUnlock", 0, YES_OR_NO],
+  ["autoUnlock", "false", 'to be true, false, or "onError"'],
+  ["autoUnlock", "onerror", 'to be true, false, or "onError"'],
+  ["autoUnlock", 0, 'to be true, false, or "onError"'],
   ["reentrant", "yes", YES_OR_NO],
   ["reentrant", null, YES_OR_NO],
   ["fencing", {}, YES_OR_NO],
@@ -536,13 +610,13 @@ for (const signal of [null, "abort", true, 7, {}, { aborted: false }, new AbortC
   const name = `the signal ${titled(signal)}`;
   refuses(`withLock() with ${name}`, () => withLock("k", { signal }, body), LockOptionError, ...words);
   refuses(`obtain() with ${name}`, () => obtain("k", { signal }), LockOptionError, ...words);
+  refuses(
+    `a woven call with ${name}`,
+    () => open({ site: "f", businessFlag: "f", signal }),
+    LockOptionError,
+    ...words,
+  );
 }
-refuses(
-  "a woven call with a signal",
-  () => open({ site: "f", businessFlag: "f", signal: new AbortController().signal }),
-  LockOptionError,
-  "no option `signal`",
-);
 
 for (const options of [[], new Map([["lockTime", "1s"]]), new Date(0), Promise.resolve({}), new Error("x")]) {
   const words = ["Expected lock options to be an object", "got "];
@@ -616,7 +690,7 @@ const MANY = Array.from({ length: 257 }, (_, n) => `order${n}`);
 for (const [name, keys, ...words] of [
   ["no keys", [], "Expected 1 to 256 keys", "got 0"],
   ["257 keys", MANY, "Expected 1 to 256 keys", "got 257"],
-  ["an empty one among its keys", ["a", ""], "non-empty string", "got ''"],
+  ["an empty string among its keys", ["a", ""], "non-empty string", "got ''"],
   ["a number among its keys", ["a", 7], "non-empty string", "got 7"],
   ["a list among its keys", ["a", ["b"]], "non-empty string", "got [ 'b' ]"],
 ] as const) {
@@ -698,9 +772,9 @@ for (const key of NO_KEYS) {
 }
 
 for (const [what, text] of [
-  ["the first half of a character", "a\uD83D"],
-  ["the second half of a character", "\uDD12a"],
-  ["two halves in the wrong order", "\uDD12\uD83D"],
+  ["a high surrogate alone", "a\uD83D"],
+  ["a low surrogate alone", "\uDD12a"],
+  ["two surrogates in the wrong order", "\uDD12\uD83D"],
 ] as const) {
   const got = `to be well-formed Unicode, got ${formatValue(text)}`;
   refuses(
@@ -747,7 +821,7 @@ const circular: Record<string, unknown> = {};
 circular["self"] = circular;
 
 for (const [what, value, path, ...words] of [
-  ["text that is no JSON", "{", "id", "Expected JSON, got other text of 1 characters"],
+  ["text that is not JSON", "{", "id", "Expected JSON, got other text of 1 characters"],
   ["empty text", "", "id", "Expected JSON, got other text of 0 characters"],
   ["a circular object", circular, "id", "Expected JSON, got a value that cannot be written as JSON: {"],
   ["a bigint", { id: 1n }, "id", "Expected JSON, got a value that cannot be written as JSON: { id }"],
@@ -762,7 +836,7 @@ for (const [what, value, path, ...words] of [
   ["a field that is missing", { order: {} }, "order.id", "to have a field `order.id`"],
   ["a field of Object.prototype", {}, "__proto__", "to have a field `__proto__`, but it has no"],
   ["a constructor", {}, "constructor.name", "to have a field `constructor.name`, but it has no"],
-  ["the length of a text", '"text"', "length", "to have a field `length`"],
+  ["the length of a string", '"text"', "length", "to have a field `length`"],
 ] as const) {
   refuses(`jsonField() of ${what}`, () => jsonField(value, path), LockKeyError, ...words);
 }
@@ -771,7 +845,7 @@ for (const [what, value, path, ...words] of [
 
 for (const given of [undefined, null, "body", 7, {}, [], Promise.resolve(1), Symbol("body"), hostile]) {
   const words = [
-    `Expected \`body\` of withLock(key, options, body) to be a function, got ${formatValue(given)}`,
+    `Expected \`body\` of withLock(key, body) or withLock(key, options, body) to be a function, got ${formatValue(given)}`,
   ];
   refuses(
     `withLock() with the body ${titled(given)}`,
@@ -780,13 +854,6 @@ for (const given of [undefined, null, "body", 7, {}, [], Promise.resolve(1), Sym
     ...words,
   );
 }
-refuses(
-  "withLock() without options",
-  () => withLock("k", body),
-  LockOptionError,
-  "Expected withLock(key, options, body), got no options before the function. Fix: withLock(key, {}, body)",
-);
-
 for (const given of [undefined, null, "pay", {}, 7, hostile]) {
   const words = [`Expected assertWoven() to be given a function, got ${formatValue(given)}`];
   refuses(`assertWoven() of ${titled(given)}`, () => assertWoven(given), LockOptionError, ...words);
@@ -796,13 +863,13 @@ for (const [what, fn, name] of [
   ["a bound function", unwoven.bind(null), "bound unwoven"],
   ["a class", Order, "Order"],
   ["a proxy", new Proxy(unwoven, {}), "unwoven"],
-  ["a function of the platform", JSON.stringify, "stringify"],
+  ["a built-in function", JSON.stringify, "stringify"],
 ] as const) {
   refuses(`assertWoven() of ${what}`, () => assertWoven(fn), LockNotWovenError, `\`${name}\` was not woven`);
 }
 
 refuses("currentLock() outside of a woven body", () => currentLock(), LockNotWovenError, "@redisLock");
-refuses("a body with a wrong tag", () => refuse("LW1001 at a.ts"), LockNotWovenError, "LW1001 at a.ts");
+refuses("a body with an invalid tag", () => refuse("LW1001 at a.ts"), LockNotWovenError, "LW1001 at a.ts");
 
 for (const patience of [5_000, 0, -1, NaN, Infinity, "", "soon", "5", "-1s", "25h", {}, ["5s"], true]) {
   const words = [`Expected \`patience\` ${DURATION}`, `got ${formatValue(patience)}`];

@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import test from "ava";
 import { withLock } from "../../runtime/with-lock";
-import { configure, locker, needsStore, shutdown, type Configuration } from "../../runtime/config/configure";
+import { configure, needsStore, shutdown, type Configuration } from "../../runtime/config/configure";
+import { locker } from "../../runtime/lock/locker";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
 import { memoryStore } from "../../runtime/stores/memory";
-import type { WholeStore } from "../../runtime/stores/port";
+import type { Store, WholeStore } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
 import { Fleet } from "../support/fleet";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -90,8 +91,8 @@ test.serial("the new configuration applies immediately if no lock is held or wai
   second.save({ defaults: { lockTime: "7s" } });
   t.is(lockTimeNow(), 7_000);
   await withLock("k", {}, () => {});
-  t.is(second.store.asked.length, 1);
-  t.is(first.store.asked.length, 1);
+  t.is(second.store.acquireRequests.length, 1);
+  t.is(first.store.acquireRequests.length, 1);
   t.is(first.store.listeners, 0);
   await until(() => first.store.closed);
   t.is(first.fleet.clock.pendingTimers, 0);
@@ -104,12 +105,12 @@ test.serial("configure() called from another file throws an error that names bot
   t.throws(
     () => configure({ store: memoryStore() }, "woven", "my-app/src/db.ts"),
     expected(
-      "configure() was already called: in my-app/src/hooks.server.ts, and now in my-app/src/db.ts. Fix: call `await shutdown()` before you configure again.",
+      "configure() was already called: in my-app/src/hooks.server.ts, and now in my-app/src/db.ts. Fix: call `await shutdown()` before you configure again",
     ),
   );
   t.throws(
     () => configure({ store: memoryStore() }, "woven"),
-    expected("configure() was already called. Fix: call `await shutdown()` before you configure again."),
+    expected("configure() was already called. Fix: call `await shutdown()` before you configure again"),
   );
 });
 
@@ -118,7 +119,7 @@ test.serial("configure() without a call site always throws when called a second 
   for (const callSite of [undefined, HERE]) {
     t.throws(() => configure({ store: memoryStore() }, "woven", callSite), {
       instanceOf: LockMisconfiguredError,
-      message: "configure() was already called. Fix: call `await shutdown()` before you configure again.",
+      message: "configure() was already called. Fix: call `await shutdown()` before you configure again",
     });
   }
 });
@@ -155,7 +156,7 @@ test.serial("no body runs under the new configuration while one runs under the o
     "third ends",
   ]);
   t.is(first.store.closed, true);
-  t.is(second.store.asked.length, 1, "the third alone");
+  t.is(second.store.acquireRequests.length, 1, "the third alone");
 });
 
 for (const keys of ["k", ["k", "l"]]) {
@@ -181,7 +182,7 @@ test.serial("the new configuration waits for a release in the background", async
   const [first, second] = [fileWith(), fileWith()];
   first.save();
   const arrival = deferred();
-  first.store.onDrop = async (send) => {
+  first.store.onRelease = async (send) => {
     await arrival.promise;
     return await send();
   };
@@ -217,7 +218,7 @@ test.serial(
     const foreigner = { key: "k1", requestId: "0".repeat(32) };
     await first.store.acquire({ ...foreigner, lockTimeMs: 60_000, fencing: false }, 1_000);
     const arrival = deferred();
-    first.store.onTake = async (send) => {
+    first.store.onAcquire = async (send) => {
       await arrival.promise;
       return await send();
     };
@@ -256,7 +257,7 @@ test.serial("an invalid configuration throws and changes nothing", async (t) => 
   t.is(second.store.listeners, 0);
   t.false(first.store.closed);
   t.is(await withLock("k", {}, () => "result"), "result");
-  t.is(first.store.asked.length, 1);
+  t.is(first.store.acquireRequests.length, 1);
 });
 
 /** Runs `saves` while a lock of the current configuration is held. */
@@ -413,7 +414,7 @@ test.serial("logs after 10 s which locks delay the new configuration", async (t)
   t.deepEqual(first.fleet.warnings, []);
   await first.fleet.clock.advance(1);
   t.deepEqual(first.fleet.warnings, [
-    "configure(): the earlier configuration stays in force until no lock is held or waited for. These keys are still in use: a, b, c, d, e and 2 more. Fix: if their functions do not end, restart the process.",
+    "configure(): the earlier configuration stays in force until no lock is held or waited for. These keys are still in use: a, b, c, d, e and 2 more. Fix: if their functions do not end, restart the process",
   ]);
   end.resolve();
   await Promise.all(bodies);
@@ -441,6 +442,26 @@ test.serial("stores are closed outside of any caller's async context", async (t)
   t.deepEqual(seen, [undefined, undefined, undefined, undefined]);
 });
 
+test.serial("a store is used with the optional methods that it has at the latest configure()", async (t) => {
+  const ours = memoryStore();
+  const calls: string[] = [];
+  const store: Store = {
+    acquire: (request, timeoutMs) => ours.acquire(request, timeoutMs),
+    renew: (requests, timeoutMs) => ours.renew(requests, timeoutMs),
+    release: (request, timeoutMs) => ours.release(request, timeoutMs),
+    peek: (keys, timeoutMs) => ours.peek(keys, timeoutMs),
+  };
+  configure({ store }, "woven", HERE);
+  await shutdown();
+  Object.assign(store, {
+    listen: () => (calls.push("listen"), () => {}),
+    close: () => Promise.resolve(void calls.push("close")),
+  });
+  configure({ store }, "woven", HERE);
+  await shutdown();
+  t.deepEqual(calls, ["listen", "close"]);
+});
+
 // This test is last, because the process remembers which stores modules need.
 test.serial("a module can need a store of the pending configuration", async (t) => {
   const [first, second] = [fileWith(), fileWith()];
@@ -454,7 +475,7 @@ test.serial("a module can need a store of the pending configuration", async (t) 
   t.deepEqual(
     first.fleet.warnings,
     [
-      'configure(): There is no store `ledger`, which Ledger.post uses: configure() has only `default`. Fix: call configure({ ..., stores: { ledger: "redis://..." } }).',
+      'configure(): There is no store `ledger`, which Ledger.post uses: configure() has only `default`. Fix: call configure({ ..., stores: { ledger: "redis://..." } })',
     ],
     "a warning and no error, because the module may have changed as well",
   );

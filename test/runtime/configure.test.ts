@@ -46,7 +46,7 @@ test.serial("locks before configure() throw an error that names the line to add"
     instanceOf: LockMisconfiguredError,
     code: "LOCK_MISCONFIGURED",
     message:
-      'No lock store is configured. Fix: call configure({ redis: "redis://localhost:6379" }) from "lockweave" once at startup. In a unit test, call testLocks() from "lockweave/testing"',
+      'No lock store is configured. Fix: call configure({ redis: "redis://localhost:6379" }) or configure({ postgres: "postgres://user@localhost/database" }) from "lockweave" once at startup. In a unit test, call testLocks() from "lockweave/testing"',
   };
   t.throws(() => open({ site: "f", businessFlag: "f" }), expected);
   await t.throwsAsync(
@@ -61,7 +61,7 @@ test.serial("a second configure() throws until shutdown() has run", async (t) =>
   configure({ store: memoryStore() }, "woven");
   t.throws(() => configure({ store: memoryStore() }, "woven"), {
     instanceOf: LockMisconfiguredError,
-    message: "configure() was already called. Fix: call `await shutdown()` before you configure again.",
+    message: "configure() was already called. Fix: call `await shutdown()` before you configure again",
   });
   await shutdown();
   t.notThrows(() => configure({ store: memoryStore() }, "woven"));
@@ -75,22 +75,30 @@ for (const [what, configuration, message] of [
   [
     "neither redis nor store",
     {},
-    /^Expected configure\(\) to be given either `redis` or `store`, got neither$/,
+    /^Expected configure\(\) to be given one of `redis`, `postgres`, and `store`, got none$/,
   ],
   [
     "both redis and store",
     { redis: "redis://localhost", store: memoryStore() },
-    /either `redis` or `store`, got both$/,
+    /one of `redis`, `postgres`, and `store`, got `redis` and `store`$/,
   ],
-  ["an unknown option", { url: "x" }, /^configure\(\) has no option `url`. The options are redis, store, /],
-  ["a URL of another kind", { redis: "localhost:6379" }, /^Expected `redis` to be .*, got "localhost:6379"$/],
+  [
+    "an unknown option",
+    { url: "x" },
+    /^configure\(\) has no option `url`. The options are redis, postgres, store, /,
+  ],
+  [
+    "a URL with another scheme",
+    { redis: "localhost:6379" },
+    /^Expected `redis` to be .*, got "localhost:6379"$/,
+  ],
   ["two masters", { redis: ["redis://a", "redis://b"] }, /^Expected at least 3 masters/],
   [
     "an invalid client in a list of masters",
     { redis: ["redis://a", "redis://b", {}] },
-    /^Expected `redis` to be an ioredis client/,
+    /^Expected `redis` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun/,
   ],
-  ["a redis that is null", { redis: null }, /^Expected `redis` to be .*, got null$/],
+  ["a null redis", { redis: null }, /^Expected `redis` to be .*, got null$/],
   [
     "connection options",
     { redis: { host: "h", password: "hunter2" } },
@@ -101,17 +109,13 @@ for (const [what, configuration, message] of [
     { store: {} },
     /^Expected `store` to be a store such as memoryStore\(\), got \{\}$/,
   ],
-  ["a store that is null", { store: null }, /^Expected `store` to be .*, got null$/],
+  ["a null store", { store: null }, /^Expected `store` to be .*, got null$/],
   [
     "a logger without warn",
     { store: memoryStore(), logger: {} },
     /^Expected `logger` to have a function `warn`/,
   ],
-  [
-    "a logger that is null",
-    { store: memoryStore(), logger: null },
-    /^Expected `logger` to have a function `warn`/,
-  ],
+  ["a null logger", { store: memoryStore(), logger: null }, /^Expected `logger` to have a function `warn`/],
   [
     "a commandTimeout without unit",
     { store: memoryStore(), commandTimeout: 100 },
@@ -122,13 +126,9 @@ for (const [what, configuration, message] of [
     { store: memoryStore(), commandTimeout: "9ms" },
     /of at least 10 ms, got '9ms'$/,
   ],
-  ["a bad default", { store: memoryStore(), defaults: { lockTime: 30 } }, /^Expected `lockTime` to be/],
+  ["an invalid default", { store: memoryStore(), defaults: { lockTime: 30 } }, /^Expected `lockTime` to be/],
   ["an unknown default", { store: memoryStore(), defaults: { ttl: 30 } }, /^There is no option `ttl`/],
-  [
-    "defaults that are null",
-    { store: memoryStore(), defaults: null },
-    /^Expected `defaults` to be an object/,
-  ],
+  ["null defaults", { store: memoryStore(), defaults: null }, /^Expected `defaults` to be an object/],
 ] as const) {
   test.serial(`configure() rejects ${what}, and can be called again`, (t) => {
     const error = t.throws(() => configure(configuration as unknown as Configuration, "woven"), {
@@ -148,9 +148,9 @@ test.serial("a lock uses the defaults for the options that it does not set", asy
   const woven = open({ site: "f", businessFlag: "f" });
   t.true(await woven.acquire());
   await woven.release();
-  t.like(fleet.store.asked[0], { lockTimeMs: 7_000, fencing: true });
-  t.like(fleet.store.asked[1], { lockTimeMs: 9_000, fencing: false });
-  t.like(fleet.store.asked[2], { lockTimeMs: 7_000, fencing: true });
+  t.like(fleet.store.acquireRequests[0], { lockTimeMs: 7_000, fencing: true });
+  t.like(fleet.store.acquireRequests[1], { lockTimeMs: 9_000, fencing: false });
+  t.like(fleet.store.acquireRequests[2], { lockTimeMs: 7_000, fencing: true });
 });
 
 test.serial("shutdown() does not close a client of the caller", async (t) => {
@@ -180,7 +180,7 @@ test.serial("shutdown() closes the connections that it opened for a URL", async 
 
 test.serial("shutdown() rejects waiters and later calls if no lock is held", async (t) => {
   const fleet = configuredFleet();
-  await fleet.foreignHolder("k", 60_000);
+  await fleet.acquireElsewhere("k", 60_000);
   const waiting = Promise.all(
     [1, 2, 3].map(() =>
       t.throwsAsync(
@@ -204,7 +204,7 @@ test.serial("shutdown() rejects waiters and later calls if no lock is held", asy
   t.true(fleet.store.closed);
   t.is(fleet.clock.pendingTimers, 0);
   t.is(fleet.store.listeners, 0);
-  await fleet.foreignerLeaves("k");
+  await fleet.releaseElsewhere("k");
   t.true(await fleet.isForgotten("k"));
 });
 
@@ -237,7 +237,7 @@ test.serial(
 test.serial("shutdown() rejects waiters when the last body ends or the patience is over", async (t) => {
   for (const isOutOfPatience of [false, true]) {
     const fleet = configuredFleet();
-    await fleet.foreignHolder("k", 60_000);
+    await fleet.acquireElsewhere("k", 60_000);
     const end = deferred();
     const body = withLock("other", { onLost: "warn" }, () => end.promise);
     const waiting = t.throwsAsync(
@@ -261,7 +261,7 @@ test.serial("shutdown() rejects waiters when the last body ends or the patience 
 test.serial("shutdown() waits for releases in flight", async (t) => {
   const fleet = configuredFleet();
   const arrival = deferred();
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     await arrival.promise;
     return await send();
   };
@@ -281,10 +281,10 @@ test.serial("shutdown() waits for releases in flight", async (t) => {
 
 test.serial("shutdown() sends unconfirmed releases once more before it closes the store", async (t) => {
   const fleet = configuredFleet();
-  fleet.store.onDrop = connectionRefused;
+  fleet.store.onRelease = connectionRefused;
   t.is(await withLock("k", {}, () => "result"), "result");
   await fleet.clock.advance(2_000);
-  fleet.store.onDrop = (send) => send();
+  fleet.store.onRelease = (send) => send();
   await shutdown(); // No time passes here.
   t.true(fleet.store.closed);
   t.true(await fleet.isForgotten("k"));
@@ -304,7 +304,7 @@ test.serial("shutdown() does not report a lock that was already lost", async (t)
     { instanceOf: LockLostError, message: /its key disappeared early/ },
   );
   await entered.promise;
-  await fleet.takeAway("k");
+  await fleet.endHold("k");
   await fleet.clock.advance(1_000);
   t.is(aborts, 1);
   const { releases } = fleet.store;
@@ -436,9 +436,9 @@ test.serial("a second shutdown() waits for the first one", async (t) => {
 test.serial("shutdown() releases a lock whose grant is in flight before it closes the store", async (t) => {
   const fleet = configuredFleet();
   const arrival = deferred();
-  fleet.store.onTake = replyLate(arrival.promise);
+  fleet.store.onAcquire = replyLate(arrival.promise);
   let closedAtRelease: boolean | undefined;
-  fleet.store.onDrop = async (send) => {
+  fleet.store.onRelease = async (send) => {
     const reply = await send();
     closedAtRelease = fleet.store.closed;
     return reply;
@@ -457,8 +457,8 @@ test.serial("shutdown() releases a lock whose grant is in flight before it close
 
 test.serial("shutdown() ends within two seconds if the store stops replying", async (t) => {
   const fleet = configuredFleet();
-  fleet.store.onTake = lostOnTheWay;
-  fleet.store.onLeave = lostOnTheWay;
+  fleet.store.onAcquire = lostOnTheWay;
+  fleet.store.onDequeue = lostOnTheWay;
   const call = t.throwsAsync(
     withLock("k", {}, () => t.fail()),
     { instanceOf: LockClosedError },

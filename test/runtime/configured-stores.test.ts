@@ -221,7 +221,7 @@ test.serial(
 // ---- unknown stores -------------------------------------------------------------------------------------
 
 const NOT_THERE =
-  'There is no store `ledger`, which Ledger.book uses: configure() has only `default`, `payments`. Fix: call configure({ ..., stores: { ledger: "redis://..." } }).';
+  'There is no store `ledger`, which Ledger.book uses: configure() has only `default`, `payments`. Fix: call configure({ ..., stores: { ledger: "redis://..." } })';
 
 test.serial("a module whose tag names an unknown store throws when it is loaded", (t) => {
   configure({ store: memoryStore(), stores: { payments: memoryStore() } }, "woven");
@@ -268,21 +268,21 @@ test.serial("withLock() rejects an unknown store", async (t) => {
 const NEEDED = { payments: memoryStore(), ledger: memoryStore() };
 
 for (const [what, configuration, message] of [
-  ["stores that are no object", { stores: ["redis://a"] }, /^Expected `stores` to be an object such as /],
+  ["stores that are not an object", { stores: ["redis://a"] }, /^Expected `stores` to be an object such as /],
   [
     "a store called default",
     { stores: { ...NEEDED, default: memoryStore() } },
-    /^`stores` cannot contain `default`, because that is the name of the store in `redis` or/,
+    /^`stores` cannot contain `default`, because that is the name of the store in `redis`, `postgres`, or/,
   ],
   [
-    "a name with a blank",
+    "a name with a space",
     { stores: { ...NEEDED, "a b": memoryStore() } },
     /^Expected the names in `stores` to consist of .* 'a b'$/,
   ],
   [
     "connection options as a store",
     { stores: { ...NEEDED, payments: { host: "h" } } },
-    /^Expected `stores.payments` to be an ioredis client/,
+    /^Expected `stores.payments` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun/,
   ],
   [
     "a store without renew()",
@@ -292,7 +292,7 @@ for (const [what, configuration, message] of [
   [
     "only named stores",
     { store: undefined, stores: NEEDED },
-    /got neither \(`store` is undefined\), for locks that name no store$/,
+    /got none \(`store` is undefined\), for locks that name no store$/,
   ],
 ] as const) {
   test.serial(`configure() rejects ${what}`, (t) => {

@@ -27,7 +27,6 @@ for (const text of ["1.001s", "0.29m", "100.5ms", "1.0005s"]) {
 
 for (const value of [
   "",
-  "30",
   "s",
   "30 s",
   " 30s",
@@ -42,7 +41,6 @@ for (const value of [
   "1,5s",
   "Infinitys",
   "30s\n",
-  30,
   30n,
   null,
   undefined,
@@ -54,6 +52,15 @@ for (const value of [
       instanceOf: LockOptionError,
       code: "LOCK_BAD_OPTION",
       message: `Expected \`lockTime\` to be a duration such as "30s" or "500ms", got ${inspect(value)}`,
+    });
+  });
+}
+
+for (const value of [30, "30", 1.5]) {
+  test(`suggests units for ${inspect(value)}`, (t) => {
+    t.throws(() => milliseconds("lockTime", value), {
+      instanceOf: LockOptionError,
+      message: `Expected \`lockTime\` to be a duration such as "30s" or "500ms", got ${inspect(value)}. Fix: write the unit, "${value}s" or "${value}ms"`,
     });
   });
 }

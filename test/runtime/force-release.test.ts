@@ -18,27 +18,40 @@ import { systemClock } from "../../runtime/base/clock";
 import { QuorumStore } from "../../runtime/stores/quorum/quorum";
 import { memoryMember } from "../stores/quorum/memory-member";
 import { but } from "../simulation/tampering";
+import { migrationSql } from "../../runtime/stores/postgres/migration";
+import { postgresStore } from "../../runtime/stores/postgres/postgres-store";
+import { portOf } from "../stores/postgres/kinds";
+import { startPostgres, type PostgresServer } from "../support/postgres-server";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 
-// What `forceRelease()` does to the holders of a lock. Two stores over the same keys stand for two processes: neither
+// `forceRelease()` and the holders of a lock. Two stores over the same keys stand for two processes: neither
 // knows the holders of the other.
 
 /** These tests do not check warnings. */
 const QUIET = { woven: false, logger: { warn() {} } };
 
 let server: RedisServer;
+let postgres: PostgresServer;
 test.before(async () => {
   server = await startRedis();
+  postgres = await startPostgres();
+  const port = portOf(postgres.url);
+  await port.query(migrationSql(), [], 30_000);
+  await port.close();
 });
 test.afterEach.always(() => shutdown({ patience: "0s" }));
-test.after.always(() => server.stop());
+test.after.always(async () => {
+  await server.stop();
+  await postgres.stop();
+});
 
 const members = [1, 2, 3].map(() => memoryMember(systemClock));
 const memory = memoryStore();
 const PAIRS: Readonly<Record<string, () => readonly [WholeStore, WholeStore]>> = {
   memory: () => [memory, but(memory, {})],
   Redis: () => [redisStore(server.client()), redisStore(server.client())],
+  PostgreSQL: () => [postgresStore(portOf(postgres.url)), postgresStore(portOf(postgres.url))],
   "a quorum": () => [
     new QuorumStore(members, systemClock, 60_000),
     new QuorumStore(members, systemClock, 60_000),
@@ -114,6 +127,19 @@ for (const [name, pair] of Object.entries(PAIRS)) {
       t.deepEqual(await forceRelease(k, { now: true }), []);
     },
   );
+
+  test.serial(`${name}: forceRelease() with \`now\` also frees a revoked lock`, async (t) => {
+    twoProcesses();
+    const k = key("revoked first");
+    const lock = await obtain(k, WATCHED);
+    t.is((await forceRelease(k)).length, 1);
+    t.like(await forceRelease(k, { now: true }), [{ isRevoked: true }]);
+    const other = await tryObtain(k);
+    t.truthy(other);
+    await lock.release().catch(() => {});
+    t.true((other?.remaining() ?? 0) > 0);
+    await other?.release();
+  });
 
   test.serial(`${name}: a revoked lock without a watchdog becomes free when it expires`, async (t) => {
     twoProcesses();
@@ -208,7 +234,7 @@ test.serial("forceRelease() deletes a value of another program only with `now`",
   }
 });
 
-test.serial("forceRelease() leaves a holder alone that acquires the lock during the call", async (t) => {
+test.serial("forceRelease() does not revoke a holder that acquires the lock during the call", async (t) => {
   const inside = memoryStore();
   let beforeRevoking = async (): Promise<void> => {};
   const store = but(inside, {

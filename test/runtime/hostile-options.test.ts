@@ -74,7 +74,7 @@ function revoked(): object {
 }
 
 const NAMES = [
-  ..."lockTime retryTimes waitTime onFailure onLost watchdog lockAtLeast holdAtMost autoUnlock release".split(
+  ..."lockTime retryTimes waitTime wait onFailure onUnreachable onLost watchdog lockAtLeast holdAtMost autoUnlock release".split(
     " ",
   ),
   ..."reentrant fencing store replicas mode permits when signal site businessFlag each key now from".split(

@@ -13,7 +13,7 @@ import {
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { replacing } from "../support/flat-store";
 
-// What `inspect()` reports about a lock, on each kind of store.
+// The report of `inspect()` about a lock, on each kind of store.
 
 let server: RedisServer;
 test.before(async () => {

@@ -32,7 +32,7 @@ for (const [what, value, path, field] of [
   ["a field deep in JSON text", '{"lines":[{"sku":"a"}]}', "lines[0].sku", "a"],
   ["a field that is false", { paid: false }, "paid", false],
   ["a field that is 0", { n: 0 }, "n", 0],
-  ["a field whose name is not a name", { "order-no": 1 }, "order-no", 1],
+  ["a field whose name is not an identifier", { "order-no": 1 }, "order-no", 1],
 ] as const) {
   test(`keyType=JSON reads ${what}`, (t) => {
     t.is(jsonField(value, path), field);
@@ -83,7 +83,7 @@ for (const [what, value, path] of [
   ["the text of a string", '"hunter2"', "id"],
   ["text that is not JSON", "hunter2", "id"],
   ["text that is JSON up to its end", '{"password":"hunter2"', "id"],
-  ["an object that is no JSON", { password: "hunter2", count: 7n }, "count"],
+  ["an object that JSON cannot express", { password: "hunter2", count: 7n }, "count"],
 ] as const) {
   test(`the error for ${what} contains no value, not even in its cause`, (t) => {
     const error = t.throws(() => jsonField(value, path), { instanceOf: LockKeyError });

@@ -96,7 +96,7 @@ test("control characters in a key and a call site are logged escaped, on one lin
   const [key, site] = ["LOCK_a\r\nLOCK_b waits", "\x1b[2Jpay"];
   const lock = fleet.process({ logger }).lock(key, { onLost: "warn" }, site);
   t.true(await lock.acquire());
-  await fleet.takeAway(key);
+  await fleet.endHold(key);
   await lock.release();
   t.deepEqual([warnings.length > 0, debugged.length > 0], [true, true]);
   for (const line of [...warnings, ...debugged]) {

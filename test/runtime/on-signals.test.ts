@@ -1,23 +1,36 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import test from "ava";
 import { configure } from "../../runtime/config/configure";
 import { LockOptionError } from "../../runtime/base/errors";
 import { shutdownOnSignals } from "../../runtime/config/on-signals";
 import { memoryStore } from "../../runtime/stores/memory";
+import { CONTAINER, onlyChildOf, reasonAgainstContainers } from "../support/container";
 import { NODE } from "../support/node";
 import { VirtualClock } from "../support/virtual-clock";
+
+test("shutdownOn warns in a worker thread, because no signal arrives there", async (t) => {
+  const runtime = JSON.stringify(join(__dirname, "../../runtime"));
+  const program = `
+    const { parentPort } = require("node:worker_threads");
+    const { configure, memoryStore } = require(${runtime});
+    const logger = { warn: (message) => parentPort.postMessage(message) };
+    configure({ store: memoryStore(), woven: false, shutdownOn: ["SIGTERM"], logger });`;
+  const worker = new Worker(program, { eval: true, execArgv: NODE.slice(1) });
+  const messages: unknown[] = [];
+  worker.on("message", (message) => messages.push(message));
+  await once(worker, "exit");
+  t.is(messages.length, 1);
+  t.regex(String(messages[0]), /^configure\(\{ shutdownOn \}\): signals do not reach this worker thread/);
+});
 
 interface Ended {
   readonly code: number | null;
   readonly signal: string | null;
   readonly output: string;
 }
-
-/** Starts a process as process 1, as in a container. The process ends with this one. */
-const CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
 
 /**
  * Starts a process that holds a lock while a second call waits for it. The process exits when its stdin closes, so
@@ -67,17 +80,6 @@ function start(
       }
     },
   };
-}
-
-function onlyChildOf(pid: number | undefined): number {
-  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8"));
-}
-
-/** The reason why this machine cannot create a container, if it cannot. */
-function reasonAgainstContainers(): string | undefined {
-  const [command = "", ...args] = CONTAINER;
-  const { status, error, stderr } = spawnSync(command, [...args, "true"], { encoding: "utf8" });
-  return status === 0 ? undefined : (error?.message ?? stderr.trim());
 }
 
 const against = reasonAgainstContainers();
@@ -184,7 +186,7 @@ for (const when of ["at the start", "when the application has started", "at the 
     const shutdown = async (): Promise<void> => void (shutdowns += 1);
 
     if (when === "at the start") listen();
-    const stopListening = shutdownOnSignals(signals, shutdown, { clock, logger });
+    const stopListening = shutdownOnSignals(signals, shutdown, { clock, logger, isInWorker: false });
     t.is(warnings.length, when === "at the start" ? 1 : 0);
     if (when === "when the application has started") listen();
     await clock.advance(10_000);
@@ -208,7 +210,7 @@ for (const when of ["at the start", "when the application has started", "at the 
 
 test.serial("stopping the signal listeners leaves no timer", (t) => {
   const clock = new VirtualClock();
-  const options = { clock, logger: { warn: () => t.fail() } };
+  const options = { clock, logger: { warn: () => t.fail() }, isInWorker: false };
   shutdownOnSignals(["SIGUSR2"], async () => {}, options)();
   shutdownOnSignals([], async () => {}, options)();
   t.is(clock.pendingTimers, 0);

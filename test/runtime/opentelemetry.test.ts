@@ -13,6 +13,7 @@ import {
 } from "@opentelemetry/sdk-trace-base";
 import { configure, lockKey, memoryStore, obtain, shutdown, tryObtain, withLock } from "../../runtime";
 import { systemClock, type Clock } from "../../runtime/base/clock";
+import { acquire, open, release } from "../../runtime/woven/entry";
 import { observeLocks, type ObserveOptions } from "../../runtime/opentelemetry";
 import { deferred } from "../support/deferred";
 import { until } from "../support/until";
@@ -27,7 +28,8 @@ const tracer = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcesso
 /** Observes until the end of the test. */
 function observe(options: ObserveOptions = {}): {
   readonly stop: () => void;
-  readonly metrics: () => Promise<Record<string, unknown>>;
+  /** Returns the points of each metric: its attributes, and its value or count. */
+  readonly metrics: () => Promise<Record<string, (readonly [attributes: string, value: number])[]>>;
 } {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
@@ -44,10 +46,13 @@ function observe(options: ObserveOptions = {}): {
       return Object.fromEntries(
         found.map(({ descriptor: { name }, dataPoints }) => [
           name,
-          dataPoints.map(({ attributes, value }) => [
-            Object.values(attributes).join(" "),
-            typeof value === "number" ? value : (value as { count: number }).count,
-          ]),
+          dataPoints.map(
+            ({ attributes, value }) =>
+              [
+                Object.values(attributes).join(" "),
+                typeof value === "number" ? value : (value as { count: number }).count,
+              ] as const,
+          ),
         ]),
       );
     },
@@ -84,41 +89,109 @@ test.serial("each lock becomes a span with its grant, key, store, and outcome", 
   t.is(span?.status.code, SpanStatusCode.UNSET);
 });
 
-test.serial("a refused lock becomes an error span, and the metrics count holders and waiters", async (t) => {
+test.serial(
+  "a lock that throws because it is not granted becomes an error span, and the metrics count holders and waiters",
+  async (t) => {
+    const { stop, metrics } = observe();
+    const key = lockKey("pay", 2);
+    const held = await obtain(key);
+    await t.throwsAsync(withLock(key, { retryTimes: 0 }, () => t.fail()));
+    const began = deferred();
+    const waiting = withLock(key, { waitTime: "60s" }, () => Promise.resolve(began.resolve()));
+    await until(async () => (await metrics())["lockweave.lock.waiting"]?.[0]?.[1] === 1);
+    t.like(await metrics(), {
+      "lockweave.lock.held": [["by hand default", 1]],
+      "lockweave.lock.waiting": [["by hand default", 1]],
+    });
+    await held.release();
+    await began.promise;
+    await waiting;
+    t.deepEqual(await metrics(), {
+      "lockweave.lock.wait": [
+        ["by hand default granted", 2],
+        ["by hand default given up", 1],
+      ],
+      "lockweave.lock.hold": [
+        ["by hand default handed off", 1],
+        ["by hand default released", 1],
+      ],
+      "lockweave.lock.contended": [["by hand default", 1]],
+      "lockweave.lock.lost": [["by hand default", 0]],
+      "lockweave.lock.held": [["by hand default", 0]],
+      "lockweave.lock.waiting": [["by hand default", 0]],
+    });
+    stop();
+    const refused = spans.getFinishedSpans().filter(({ status }) => status.code === SpanStatusCode.ERROR);
+    t.deepEqual(
+      refused.map(({ status }) => status.message),
+      ["the lock was not granted"],
+    );
+  },
+);
+
+test.serial("the span of a skipped call has no error", async (t) => {
   const { stop, metrics } = observe();
-  const key = lockKey("pay", 2);
+  const key = lockKey("pay", 7);
   const held = await obtain(key);
   t.is(await tryObtain(key), undefined);
-  const began = deferred();
-  const waiting = withLock(key, { waitTime: "60s" }, () => Promise.resolve(began.resolve()));
-  await until(async () => "lockweave.lock.waiting" in (await metrics()));
-  t.like(await metrics(), {
-    "lockweave.lock.held": [["by hand default", 1]],
-    "lockweave.lock.waiting": [["by hand default", 1]],
-  });
+  t.is(await withLock(key, { retryTimes: 0, onFailure: "skip" }, () => Promise.resolve(1)), undefined);
+  const both = [key, lockKey("pay", 8)];
+  t.is(await withLock(both, { retryTimes: 0, onFailure: "skip" }, () => Promise.resolve(1)), undefined);
   await held.release();
-  await began.promise;
-  await waiting;
-  t.deepEqual(await metrics(), {
-    "lockweave.lock.wait": [
-      ["by hand default granted", 2],
-      ["by hand default given up", 1],
-    ],
-    "lockweave.lock.hold": [
-      ["by hand default handed off", 1],
-      ["by hand default released", 1],
-    ],
-    "lockweave.lock.contended": [["by hand default", 1]],
-    "lockweave.lock.held": [["by hand default", 0]],
-    "lockweave.lock.waiting": [["by hand default", 0]],
-  });
   stop();
-  const refused = spans.getFinishedSpans().filter(({ status }) => status.code === SpanStatusCode.ERROR);
+  const all = spans.getFinishedSpans();
   t.deepEqual(
-    refused.map(({ status }) => status.message),
-    ["the lock was not granted"],
+    all.filter(({ status }) => status.code === SpanStatusCode.ERROR),
+    [],
   );
+  t.is(all.filter(({ attributes }) => attributes["lockweave.outcome"] === "skipped").length, 3);
+  const waits = Object.fromEntries((await metrics())["lockweave.lock.wait"] ?? []);
+  t.is(waits["by hand default skipped"], 3);
+  t.is(waits["by hand default given up"], undefined);
 });
+
+test.serial(
+  "a store that does not reply is not an error with onUnreachable: skip, but has its own outcome",
+  async (t) => {
+    const { stop, metrics } = observe();
+    const unreachable = Object.assign(memoryStore(), {
+      acquire: () => Promise.reject(new Error("connect ECONNREFUSED")),
+    });
+    await shutdown({ patience: "0s" });
+    configure({ store: unreachable, woven: false, logger: { warn() {} } });
+    const skips = { retryTimes: 0, onUnreachable: "skip" } as const;
+    t.is(await withLock(lockKey("pay", 9), skips, () => Promise.resolve(1)), undefined);
+    stop();
+    t.like(spans.getFinishedSpans()[0], {
+      status: { code: SpanStatusCode.UNSET },
+      attributes: { "lockweave.outcome": "unreachable" },
+    });
+    t.deepEqual((await metrics())["lockweave.lock.wait"], [["by hand default unreachable", 1]]);
+  },
+);
+
+test.serial(
+  "counters exist with 0 from the start, and those of a function from its first call",
+  async (t) => {
+    const { stop, metrics } = observe();
+    const names = ["contended", "lost", "held", "waiting"].map((name) => `lockweave.lock.${name}`);
+    t.deepEqual(await metrics(), Object.fromEntries(names.map((name) => [name, [["by hand default", 0]]])));
+    const lock = open({ site: "OrderService.pay", businessFlag: "pay" }, 10);
+    t.true(await acquire(lock));
+    t.like(await metrics(), {
+      "lockweave.lock.lost": [
+        ["by hand default", 0],
+        ["OrderService.pay default", 0],
+      ],
+      "lockweave.lock.contended": [
+        ["by hand default", 0],
+        ["OrderService.pay default", 0],
+      ],
+    });
+    await release(lock);
+    stop();
+  },
+);
 
 test.serial("a lost lock becomes an error span with the reason, and is counted", async (t) => {
   const { stop, metrics } = observe();

@@ -2,7 +2,7 @@ import test from "ava";
 import { LockLostError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/base/errors";
 import { memoryStore } from "../../runtime/stores/memory";
 import { redisStore } from "../../runtime/stores/redis/redis";
-import { queueOf } from "../support/beside";
+import { queueOf } from "../support/auxiliary-keys";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { startRedis, type RedisServer } from "../support/redis-server";
@@ -144,5 +144,5 @@ test("a waiter makes no more checks than retryTimes in real time", async (t) => 
     process.call("LOCK_checks", { retryTimes: 10, waitTime: "7ms" }, () => t.fail()),
     { instanceOf: LockWaitTimeoutError },
   );
-  t.true(store.asked.length <= 12, `${store.asked.length} requests`);
+  t.true(store.acquireRequests.length <= 12, `${store.acquireRequests.length} requests`);
 });

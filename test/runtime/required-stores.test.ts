@@ -19,6 +19,6 @@ test("one error lists all missing stores and the configuration to add", (t) => {
   ] as const;
   t.is(
     noStore(missing, ["default", "payments"]).message,
-    'There is no store `ledger`, which f1 uses, and no store `cold-storage`, which f1, f2 use: configure() has only `default`, `payments`. Fix: call configure({ ..., stores: { ledger: "redis://...", "cold-storage": "redis://..." } }).',
+    'There is no store `ledger`, which f1 uses, and no store `cold-storage`, which f1, f2 use: configure() has only `default`, `payments`. Fix: call configure({ ..., stores: { ledger: "redis://...", "cold-storage": "redis://..." } })',
   );
 });

@@ -52,11 +52,11 @@ for (const [what, one, other] of [
   ["an option of another name", { redis: "redis://a", announce: true }, { redis: "redis://a", woven: true }],
   ["an option that is undefined, and another", { woven: undefined }, { announce: true }],
   ["one more master", { redis: ["redis://a"] }, { redis: ["redis://a", "redis://b"] }],
-  ["one master less", { redis: ["redis://a", "redis://b"] }, { redis: ["redis://a"] }],
+  ["one master fewer", { redis: ["redis://a", "redis://b"] }, { redis: ["redis://a"] }],
   ["masters in another order", { redis: ["redis://a", "redis://b"] }, { redis: ["redis://b", "redis://a"] }],
   ["a list instead of an object", { redis: ["redis://a"] }, { redis: { 0: "redis://a" } }],
   ["null instead of an object", { defaults: null }, { defaults: {} }],
-  ["a text instead of an object", { defaults: "" }, { defaults: {} }],
+  ["a string instead of an object", { defaults: "" }, { defaults: {} }],
   ["another default", { defaults: { lockTime: "3s" } }, { defaults: { lockTime: "4s" } }],
   [
     "an instance instead of an object",

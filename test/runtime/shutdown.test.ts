@@ -25,8 +25,8 @@ test.serial("shutdown() lets no body start whose lock it would release immediate
   const { body, running, end } = job();
   const holder = withLock("shutdown-1", {}, body);
   await running;
-  fleet.store.onDrop = replyLate(dropReply.promise);
-  fleet.store.onTake = replyLate(takeReply.promise);
+  fleet.store.onRelease = replyLate(dropReply.promise);
+  fleet.store.onAcquire = replyLate(takeReply.promise);
   let revoked: boolean | undefined;
   const other = t.throwsAsync(
     withLock("shutdown-1b", {}, (lock) => {
@@ -103,7 +103,7 @@ test.serial(
     );
     await fleet.clock.settle();
     const look = deferred();
-    fleet.store.onLook = async (send) => {
+    fleet.store.onPeek = async (send) => {
       await look.promise;
       return await send();
     };
@@ -116,6 +116,44 @@ test.serial(
     await fleet.clock.advance(1_000);
     await Promise.all([next, down]);
     t.true(await fleet.isForgotten("shutdown-3"));
+  },
+);
+
+test.serial("shutdown() leaves a store open that is configured again in the meantime", async (t) => {
+  const store = new TamperedStore(memoryStore());
+  configure({ store }, "woven");
+  const { body, running, end } = job();
+  const holder = withLock("shutdown-7", {}, body);
+  await running;
+  const down = shutdown();
+  configure({ store }, "woven");
+  end();
+  t.is(await holder, "done");
+  await down;
+  t.false(store.closed);
+  t.is(await withLock("shutdown-7", {}, () => "again"), "again");
+  await shutdown();
+  t.true(store.closed);
+});
+
+test.serial(
+  "a shutdown leaves a store open until an earlier shutdown has ended, and waits for it",
+  async (t) => {
+    const store = new TamperedStore(memoryStore());
+    configure({ store }, "woven");
+    const { body, running, end } = job();
+    const holder = withLock("shutdown-8", {}, body);
+    await running;
+    const first = shutdown();
+    configure({ store }, "woven");
+    let hasEnded = false;
+    const second = shutdown().then(() => (hasEnded = true));
+    await new Promise((resolve) => void setImmediate(resolve));
+    t.false(hasEnded || store.closed);
+    end();
+    t.is(await holder, "done");
+    await Promise.all([first, second]);
+    t.true(store.closed);
   },
 );
 

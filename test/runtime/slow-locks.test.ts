@@ -1,6 +1,7 @@
 import test from "ava";
 import { configure, lockKey, memoryStore, obtain, redisStore, shutdown, withLock } from "../../runtime";
 import { createLocker } from "../../runtime/config/configure";
+import { revokedFrom } from "../../runtime/stores/value";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 
@@ -52,7 +53,33 @@ test.serial("the warning about a long wait names the process number of another h
   await other.store.close?.();
 });
 
-test.serial("each configuration logs its own slow locks, also while an old one drains", async (t) => {
+test.serial(
+  "the warning about a long wait does not contain the value that another program wrote",
+  async (t) => {
+    configure({ woven: false, redis: server.url, logger, warnAfter: "50ms" });
+    const admin = server.client();
+    const holders = { pay_7: "s3cret", pay_8: revokedFrom("0123456789abcdef0123456789abcdef") };
+    for (const [name, value] of Object.entries(holders)) await admin.set(`LOCK_${name}`, value, "PX", 60_000);
+    const ending = new AbortController();
+    const waiting = Object.keys(holders).map((name) =>
+      withLock(`LOCK_${name}`, { waitTime: "60s", signal: ending.signal }, () => "done"),
+    );
+    await until(() => slow().length === 2);
+    t.deepEqual(
+      slow()
+        .map((message) => `${message.split(" ")[0]}${message.slice(message.lastIndexOf(":"))}`)
+        .toSorted(),
+      [
+        "LOCK_pay_7: it is held by another program",
+        "LOCK_pay_8: it is held by a process whose lock was revoked",
+      ],
+    );
+    ending.abort();
+    for (const one of waiting) await t.throwsAsync(one, { any: true });
+  },
+);
+
+test.serial("each configuration logs its own slow locks, even while an old one drains", async (t) => {
   const drained: string[] = [];
   const former = { warn: (message: string): void => void drained.push(message) };
   configure({ woven: false, store: memoryStore(), logger: former, warnAfter: "50ms" });

@@ -1,6 +1,6 @@
 import test from "ava";
 import { systemClock, type Clock } from "../../runtime/base/clock";
-import { Suspension } from "../../runtime/base/suspension";
+import { Certainty } from "../../runtime/base/certainty";
 import { VirtualClock } from "../support/virtual-clock";
 
 /** A machine that can be suspended. Its monotonic clock then stops, as on Linux. */
@@ -30,10 +30,10 @@ class Machine extends VirtualClock {
   }
 }
 
-function watched(machine: Machine): { suspension: Suspension; reported: number[]; since: () => number } {
+function watched(machine: Machine): { certainty: Certainty; reported: number[]; since: () => number } {
   const reported: number[] = [];
-  const suspension = new Suspension(machine, (suspendedMs) => void reported.push(suspendedMs));
-  return { suspension, reported, since: () => suspension.trustedSince() };
+  const certainty = new Certainty(machine, (suspendedMs) => void reported.push(suspendedMs));
+  return { certainty, reported, since: () => certainty.trustedSince() };
 }
 
 test("trusts every command as long as the machine is not suspended", (t) => {
@@ -75,9 +75,9 @@ test("notices a suspension before the first check", (t) => {
 test("the listener may check again immediately", (t) => {
   const machine = new Machine();
   const answers: number[] = [];
-  const suspension: Suspension = new Suspension(machine, () => answers.push(suspension.trustedSince()));
+  const certainty: Certainty = new Certainty(machine, () => answers.push(certainty.trustedSince()));
   machine.isSuspended(60_000);
-  suspension.trustedSince();
+  certainty.trustedSince();
   t.deepEqual(answers, [machine.now()]);
 });
 
@@ -164,15 +164,15 @@ test("notices a suspension at the third reading if the process stalled in two, a
   ] as const) {
     const machine = new Machine();
     const { stalling, stall } = stallingClock(machine);
-    const suspension = new Suspension(stalling);
+    const certainty = new Certainty(stalling);
     const readsBefore = machine.clockReads;
     machine.isSuspended(60_000);
     machine.runs(20);
     stall(5_000, times);
-    const since = suspension.trustedSince();
+    const since = certainty.trustedSince();
     t.is(since, isSeen ? machine.now() : -Infinity);
     t.is(machine.clockReads - readsBefore, 3);
-    t.not(suspension.trustedSince(), -Infinity);
+    t.not(certainty.trustedSince(), -Infinity);
   }
 });
 
@@ -180,22 +180,22 @@ test("a process that stalls between two readings is not reported as a suspended 
   const machine = new Machine();
   const { stalling, stall } = stallingClock(machine);
   const reported: number[] = [];
-  const suspension = new Suspension(stalling, (ms) => void reported.push(ms));
+  const certainty = new Certainty(stalling, (ms) => void reported.push(ms));
   for (const [ms, times] of [
     [5_000, 1],
     [99, 5],
     [60_000, 9],
   ] as const) {
     stall(ms, times);
-    t.is(suspension.trustedSince(), -Infinity);
+    t.is(certainty.trustedSince(), -Infinity);
     stall(0, 0);
     machine.runs(20);
-    t.is(suspension.trustedSince(), -Infinity);
+    t.is(certainty.trustedSince(), -Infinity);
   }
   t.deepEqual(reported, []);
   machine.isSuspended(2_000);
   machine.runs(20);
-  t.is(suspension.trustedSince(), machine.now());
+  t.is(certainty.trustedSince(), machine.now());
 });
 
 for (const [what, sinceBoot] of [
@@ -211,22 +211,22 @@ for (const [what, sinceBoot] of [
   test(`a machine whose clock ${what} never reports a suspension`, (t) => {
     const machine = new Machine();
     const clock = Object.assign(Object.create(machine) as Machine, { now: () => machine.now(), sinceBoot });
-    const suspension = new Suspension(clock, () => t.fail());
+    const certainty = new Certainty(clock, () => t.fail());
     for (let count = 0; count < 3; count += 1) {
       machine.runs(10_000);
       machine.isSuspended(60_000);
-      t.is(suspension.trustedSince(), -Infinity);
+      t.is(certainty.trustedSince(), -Infinity);
     }
   });
 }
 
 test("the system's two clocks agree in real time", async (t) => {
-  const suspension = new Suspension(systemClock, (ms) => t.fail(`${ms} ms`));
+  const certainty = new Certainty(systemClock, (ms) => t.fail(`${ms} ms`));
   const ahead = (): number => (systemClock.sinceBoot?.() ?? NaN) - systemClock.now();
   const before = ahead();
   const endsAt = systemClock.now() + 1_200;
   while (systemClock.now() < endsAt) {
-    t.is(suspension.trustedSince(), -Infinity);
+    t.is(certainty.trustedSince(), -Infinity);
     await new Promise<void>((resolve) => void systemClock.after(25, resolve));
   }
   t.true(Math.abs(ahead() - before) < 1_100, `${before} ms, then ${ahead()} ms`);

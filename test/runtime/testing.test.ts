@@ -2,6 +2,8 @@ import { setTimeout } from "node:timers/promises";
 import test from "ava";
 import {
   configure,
+  forceRelease,
+  LockLostError,
   LockMisconfiguredError,
   LockOptionError,
   LockWaitTimeoutError,
@@ -34,6 +36,32 @@ test.serial("testLocks() lists the acquired keys in order", async (t) => {
   t.deepEqual(locks.held, []);
 });
 
+test.serial("a call for a busy lock fails immediately, whatever wait budget it has", async (t) => {
+  await using locks = testLocks({}, "woven");
+  for (const wait of ["1m", "forever", 0] as const) {
+    await withLock("busy", {}, async () => {
+      const nested = Promise.resolve().then(() => withLock("busy", { wait }, () => t.fail()));
+      await t.throwsAsync(nested, { instanceOf: LockWaitTimeoutError });
+    });
+  }
+  t.is(locks.acquired.length, 3);
+});
+
+test.serial("guard() runs no statement in a test, and throws if the lock was revoked", async (t) => {
+  await using locks = testLocks({}, "woven");
+  const run = (): Promise<never> => Promise.reject(new Error("a test has no tables for locks"));
+  for (const options of [{}, { mode: "read" }, { permits: 3 }, { store: "ledger" }] as const) {
+    await withLock("account", options, (lock) => lock.guard(run));
+  }
+  await withLock(["a", "b"], {}, (lock) => lock.guard(run));
+  t.is(locks.acquired.length, 6);
+  const revoked = withLock("account", { onLost: "warn" }, async (lock) => {
+    await forceRelease("account");
+    await lock.guard(run);
+  });
+  await t.throwsAsync(revoked, { instanceOf: LockLostError });
+});
+
 test.serial("a call acquires the lock of a previous call that released in the background", async (t) => {
   await using locks = testLocks({}, "woven");
   await withLock("by hand", { release: "background" }, () => {});
@@ -48,6 +76,23 @@ test.serial("a call does not wait for a held lock, whatever its tag says", async
   });
   t.deepEqual(locks.acquired, ["LOCK_payOrder_A1"]);
 });
+
+test.serial(
+  "a call that would wait for its own caller throws immediately, and names that caller",
+  async (t) => {
+    await using locks = testLocks({}, "woven");
+    const inner = (): Promise<void> => withLock("own", { waitTime: "1m" }, () => t.fail());
+    await t.throwsAsync(
+      withLock("own", {}, () => inner()),
+      {
+        instanceOf: LockWaitTimeoutError,
+        message:
+          /^LOCK_WAIT_TIME_OUT: own has been held by your own caller, withLock\(\), .*Fix: use reentrant=true/,
+      },
+    );
+    t.deepEqual(locks.acquired, ["own"]);
+  },
+);
 
 test.serial("a call waits for a held lock with waiting: true", async (t) => {
   await using locks = testLocks({ waiting: true }, "woven");

@@ -33,7 +33,7 @@ test("an item can be removed until it is sent", async (t) => {
   t.false(batch.remove("other"));
 });
 
-test("a batch that is sent at once goes in the next promise job, and any other one in the next tick", async (t) => {
+test("an urgent batch is sent in the next promise job, and any other batch in the next tick", async (t) => {
   const sent: string[] = [];
   const batch = new TickBatch<string>((items) => void sent.push(...items));
   batch.add("soon", true);
@@ -46,7 +46,7 @@ test("a batch that is sent at once goes in the next promise job, and any other o
   t.deepEqual(sent, ["soon", "later"]);
 });
 
-test("partsOf() splits a list into parts of a size", (t) => {
+test("partsOf() splits a list into parts of a given size", (t) => {
   t.deepEqual(partsOf([1, 2, 3, 4, 5], 2), [[1, 2], [3, 4], [5]]);
   t.deepEqual(partsOf([1, 2], 2), [[1, 2]]);
   t.deepEqual(partsOf([1, 2], Infinity), [[1, 2]]);

@@ -16,7 +16,7 @@ test("onceIdle() runs the callback once, outside of any context, when the last l
   await requests.run("a request", () => process.call("k", {}, watch));
   t.deepEqual(seen, [undefined]);
 
-  await fleet.foreignHolder("k", 60_000);
+  await fleet.acquireElsewhere("k", 60_000);
   const waiting = process.lock("k");
   t.false(await waiting.acquire());
   watch();

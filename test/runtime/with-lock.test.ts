@@ -85,12 +85,12 @@ test("rejects a `when` that is not a boolean at run time", async (t) => {
 
 test("withLock() throws LockLostError, unless the body itself threw", async (t) => {
   await t.throwsAsync(
-    withLock("by-hand-3", {}, () => fleet.takeAway("by-hand-3")),
+    withLock("by-hand-3", {}, () => fleet.endHold("by-hand-3")),
     { instanceOf: LockLostError },
   );
   await t.throwsAsync(
     withLock("by-hand-3", {}, async () => {
-      await fleet.takeAway("by-hand-3");
+      await fleet.endHold("by-hand-3");
       throw new Error("boom");
     }),
     { message: "boom" },
@@ -112,7 +112,7 @@ test.serial(
 );
 
 test("withLock() and obtain() with onFailure=skip resolve to undefined", async (t) => {
-  await fleet.foreignHolder("by-hand-4", 60_000);
+  await fleet.acquireElsewhere("by-hand-4", 60_000);
   const options = { onFailure: "skip", retryTimes: 0 } as const;
   t.is(await withLock("by-hand-4", options, () => t.fail()), undefined);
   t.is(await obtain("by-hand-4", options), undefined);
@@ -144,14 +144,40 @@ test("obtain() releases the lock if the scope throws", async (t) => {
   t.true(await fleet.isFree("by-hand-7"));
 });
 
+test("skipValue distinguishes a skipped call of withLock() from a result that is undefined", async (t) => {
+  await using _ = await obtain("by-hand-skip");
+  const skipping = { onFailure: "skip", wait: 0, skipValue: "skipped" } as const;
+  const skipped: number | undefined | "skipped" = await withLock("by-hand-skip", skipping, () =>
+    t.fail() ? 1 : undefined,
+  );
+  t.is(skipped, "skipped");
+  t.is(await withLock("by-hand-skip 2", skipping, () => undefined), undefined);
+  t.is(await withLock(["by-hand-skip", "by-hand-skip 2"], skipping, () => 5), "skipped");
+  const conditional = { ...skipping, when: true };
+  const either: 5 | "skipped" = await withLock("by-hand-skip", conditional, () => 5 as const);
+  t.is(either, "skipped");
+  t.is(await withLock("by-hand-skip", { ...conditional, when: false }, () => 5), 5);
+});
+
+test("obtain() and tryObtain() reject a skipValue", async (t) => {
+  const options = { skipValue: "skipped" } as never;
+  for (const acquire of [obtain, tryObtain]) {
+    await t.throwsAsync(acquire("by-hand-skip 3", options), {
+      instanceOf: LockOptionError,
+      message: /^obtain\(\) has no option `skipValue`/,
+    });
+  }
+});
+
 test("obtain() with onFailure=skip leaves the scope without a lock if the key is held", async (t) => {
-  await fleet.foreignHolder("by-hand-8", 60_000);
+  await fleet.acquireElsewhere("by-hand-8", 60_000);
   await using lock = await obtain("by-hand-8", { onFailure: "skip", retryTimes: 0 });
   t.is(lock, undefined);
 });
 
 test("tryObtain() returns the lock if it is free, and undefined immediately if it is held", async (t) => {
-  const commands = (): number => fleet.store.asked.filter(({ key }) => key === "by-hand-try").length;
+  const commands = (): number =>
+    fleet.store.acquireRequests.filter(({ key }) => key === "by-hand-try").length;
   {
     await using lock = await tryObtain("by-hand-try", { lockTime: "20s" });
     t.true((lock?.remaining() ?? 0) > 19_000);
@@ -159,7 +185,7 @@ test("tryObtain() returns the lock if it is free, and undefined immediately if i
     t.is(commands(), 1, "a key that this process holds costs no command");
   }
   t.true(await fleet.isFree("by-hand-try"));
-  await fleet.foreignHolder("by-hand-try", 60_000);
+  await fleet.acquireElsewhere("by-hand-try", 60_000);
   t.is(await tryObtain("by-hand-try"), undefined);
   t.is(commands(), 2, "one command, and no ticket in the queue");
 });
@@ -181,6 +207,26 @@ test("a lock can be released before the end of its scope", async (t) => {
   await lock.release();
   t.true(await fleet.isFree("by-hand-9"));
   t.throws(() => lock.assertHeld(), { instanceOf: LockLostError });
+});
+
+test("obtain() and tryObtain() reject `autoUnlock: onError`, and name withLock() instead", async (t) => {
+  for (const acquire of [obtain, tryObtain]) {
+    await t.throwsAsync(acquire("by-hand-on-error", { autoUnlock: "onError" }), {
+      code: "LOCK_BAD_OPTION",
+      message:
+        'obtain() cannot have `autoUnlock: "onError"`, because it does not learn whether its scope throws. Fix: use withLock()',
+    });
+  }
+});
+
+test("work that begins when its promise is awaited, as that of query builders, belongs to the body", async (t) => {
+  const options = { reentrant: true, retryTimes: 0 } as const;
+  const query: PromiseLike<string> = {
+    // oxlint-disable-next-line unicorn/no-thenable -- The work starts when it is awaited.
+    then: (onResult, onError) =>
+      withLock("by-hand-lazy", options, () => "entered again").then(onResult, onError),
+  };
+  t.is(await withLock("by-hand-lazy", options, () => query), "entered again");
 });
 
 test("obtain() rejects `reentrant`, and names withLock() instead", async (t) => {
@@ -218,20 +264,38 @@ for (const options of [null, "30s", 7] as unknown as LockOptions[]) {
   });
 }
 
+test("withLock() needs no options, with one key and with several", async (t) => {
+  const one: string = await withLock("no-options", (lock) => lock.key);
+  t.is(one, "no-options");
+  const both = await withLock(["no-options-a", "no-options-b"], (lock) => lock.remaining() > 0);
+  t.true(both);
+});
+
+test("withLock() with options has the type of its body's result, unless it may skip the body", async (t) => {
+  const one: string = await withLock("typed", { lockTime: "5s" }, (lock) => lock.key);
+  const both: string = await withLock(["typed-a", "typed-b"], { lockTime: "5s" }, (lock) => lock.key);
+  t.deepEqual([one, both], ["typed", "typed-a typed-b"]);
+  const skips = { onFailure: "skip" } as const;
+  // @ts-expect-error -- A call that skips its body returns `undefined`.
+  const skipped: string = await withLock(["typed-a", "typed-b"], skips, (lock) => lock.key);
+  t.is(skipped, "typed-a typed-b");
+});
+
 test("withLock() without a body throws an error that names the argument", async (t) => {
   const untyped = withLock as unknown as (key: string, options: unknown) => Promise<unknown>;
   await t.throwsAsync(untyped("k", {}), {
     instanceOf: LockOptionError,
-    message: "Expected `body` of withLock(key, options, body) to be a function, got undefined",
+    message:
+      "Expected `body` of withLock(key, body) or withLock(key, options, body) to be a function, got undefined",
   });
 });
 
-test("withLock() rejects a bad option before it sends anything", async (t) => {
+test("withLock() rejects an invalid option before it sends anything", async (t) => {
   await t.throwsAsync(
     withLock("by-hand-11", { lockTime: "1" as "1s" }, () => {}),
     { instanceOf: LockOptionError, message: /Expected `lockTime`/ },
   );
-  t.false(fleet.store.asked.some(({ key }) => key === "by-hand-11"));
+  t.false(fleet.store.acquireRequests.some(({ key }) => key === "by-hand-11"));
 });
 
 test("currentLock() outside of woven code throws an error that says where it works", (t) => {
@@ -243,7 +307,7 @@ test("currentLock() outside of woven code throws an error that says where it wor
 
 test.after("no timer and no ticket remains", (t) => {
   t.is(fleet.clock.pendingTimers, 0);
-  t.is(fleet.store.placed.length, 0, "no caller joined a queue");
+  t.is(fleet.store.enqueueRequests.length, 0, "no caller joined a queue");
 });
 
 for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
@@ -257,7 +321,7 @@ for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
       expected,
     );
     await t.throwsAsync(obtain(key), expected);
-    t.false(fleet.store.asked.some((request) => request.key === key));
+    t.false(fleet.store.acquireRequests.some((request) => request.key === key));
   });
 }
 

@@ -24,6 +24,63 @@ test.before(() => {
   configure({ store: fleet.store, clock: fleet.clock, logger }, "woven");
 });
 
+for (const [title, openWith] of Object.entries({
+  "a lock": (signal: AbortSignal | undefined) =>
+    lockweave.open({ ...site, wait: "forever", signal }, "signal-1"),
+  "a lock with a whole key": (signal: AbortSignal | undefined) =>
+    lockweave.open({ site: "pay", wait: "forever", key: "LOCK_payOrder_signal-1", signal }),
+  "a lock of several keys": (signal: AbortSignal | undefined) =>
+    lockweave.open({ ...site, each: true, wait: "forever", signal }, ["signal-0", "signal-1"]),
+})) {
+  test.serial(`the signal of the tag ends the wait for ${title}`, async (t) => {
+    const key = "LOCK_payOrder_signal-1";
+    await fleet.acquireElsewhere(key, 86_400_000);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const lock = openWith(signal);
+    const call = (async (): Promise<void> => {
+      while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    })();
+    await fleet.clock.advance(60_000);
+    const reason = new Error("the client went away");
+    controller.abort(reason);
+    t.is(await t.throwsAsync(call), reason);
+    const { commands } = fleet.store;
+    t.is(await t.throwsAsync(lockweave.acquire(openWith(signal))), reason, "it is already aborted");
+    t.is(fleet.store.commands, commands);
+    await fleet.clock.settle();
+    await fleet.releaseElsewhere(key);
+    t.true(await fleet.isForgotten(key));
+    t.true(await fleet.isForgotten("LOCK_payOrder_signal-0"));
+    const free = openWith(undefined);
+    t.true(await lockweave.acquire(free));
+    await lockweave.release(free);
+  });
+}
+
+test("an aborted signal of a reentrant call does not affect the lock around it", async (t) => {
+  const options = { ...site, reentrant: true } as const;
+  const outer = lockweave.open(options, "signal-2");
+  t.true(await lockweave.acquire(outer));
+  const reason = new Error("too late");
+  await lockweave.runReentrant(outer, async () => {
+    const inner = lockweave.open({ ...options, signal: AbortSignal.abort(reason) }, "signal-2");
+    t.is(await t.throwsAsync(lockweave.acquire(inner)), reason);
+    lockweave.assertHeld(outer);
+  });
+  await lockweave.release(outer);
+  t.true(await fleet.isForgotten("LOCK_payOrder_signal-2"));
+});
+
+test("open() rejects a signal that is not an AbortSignal, and names the tag", (t) => {
+  for (const signal of ["no signal", null, {}]) {
+    t.throws(() => lockweave.open({ ...site, signal: signal as unknown as AbortSignal }, "a"), {
+      instanceOf: LockOptionError,
+      message: /^@redisLock of OrderService\.pay: Expected `signal` to be an AbortSignal, got /,
+    });
+  }
+});
+
 class OrderBusyError extends Error {}
 
 async function pay(orderNo: string, Failure?: typeof OrderBusyError): Promise<string> {
@@ -63,7 +120,8 @@ test("open() rejects a whole key with the prefix `lockweave:`, with a flag, or w
   t.notThrows(() => opened("lockweav"));
   const error = {
     instanceOf: LockOptionError,
-    message: "Expected either `businessFlag` with the parts of a key, or `key`, the whole key",
+    message:
+      "@redisLock of OrderService.pay: Expected either `businessFlag` with the parts of a key, or `key`, the whole key",
   };
   const both = { ...site, key: "mutex" } as unknown as woven.Site;
   t.throws(() => lockweave.open(both), error);
@@ -157,7 +215,7 @@ test("a woven function throws the body's error unchanged, and releases the key",
 });
 
 test("a held key throws LockWaitTimeoutError, or the tag's own error class", async (t) => {
-  await fleet.foreignHolder("LOCK_payOrder_busy", 60_000);
+  await fleet.acquireElsewhere("LOCK_payOrder_busy", 60_000);
   await t.throwsAsync(pay("busy"), {
     instanceOf: LockWaitTimeoutError,
     message: /LOCK_payOrder_busy \(OrderService\.pay\) is held by another/,
@@ -166,7 +224,7 @@ test("a held key throws LockWaitTimeoutError, or the tag's own error class", asy
 });
 
 test("open() rejects an invalid key part or option before it sends anything", (t) => {
-  const asked = fleet.store.asked.length;
+  const asked = fleet.store.acquireRequests.length;
   t.throws(() => lockweave.open(site, undefined as unknown as string), {
     instanceOf: LockKeyError,
     message: /^OrderService\.pay: Expected key part 1 of "payOrder" to be .*, got undefined$/,
@@ -176,7 +234,7 @@ test("open() rejects an invalid key part or option before it sends anything", (t
     message: /^OrderService\.pay: Expected 1 to 256 keys of 'payOrder'/,
   });
   t.throws(() => lockweave.open({ ...site, lockTime: "20" as "20s" }), { instanceOf: LockOptionError });
-  t.is(fleet.store.asked.length, asked);
+  t.is(fleet.store.acquireRequests.length, asked);
 });
 
 test("a reentrant body can enter its own lock again", async (t) => {
@@ -213,5 +271,30 @@ test("assertWoven() accepts a function with all woven calls, and rejects one wit
   t.throws(() => lockweave.assertWoven(some), {
     instanceOf: LockNotWovenError,
     message: /^The function `some` was not woven/,
+  });
+});
+
+test.serial("an option that is undefined has the project's default, and else that of configure()", (t) => {
+  const termsOf = (projectDefaults: string, given: object): Lock["terms"] =>
+    lockweave.open({ site: "Orders.list", businessFlag: "list", projectDefaults, ...given }).terms;
+  const lockTime = "lockTime=30s";
+  t.is(termsOf(lockTime, { lockTime: undefined }).lockTimeMs, 30_000);
+  t.is(termsOf(lockTime, { lockTime: "40s" }).lockTimeMs, 40_000);
+  t.is(termsOf(lockTime, { lockTime: undefined }).lockTimeMs, 30_000);
+  t.is(termsOf("lockTime=50s", { lockTime: undefined }).lockTimeMs, 50_000);
+  t.is(termsOf(lockTime, { permits: undefined, lockTime: undefined }).permits, 1);
+  const retries = "retryTimes=4 waitTime=250ms";
+  t.like(termsOf(retries, { wait: undefined }), {
+    retryTimes: 4,
+    waitTimeMs: 250,
+    waitMs: undefined,
+    budgetMs: 1_000,
+  });
+  t.like(termsOf(retries, { wait: "2s" }), { waitMs: 2_000, budgetMs: 2_000 });
+  t.is(termsOf("wait=0", { retryTimes: undefined }).budgetMs, 0);
+  t.is(termsOf("wait=forever", { retryTimes: undefined }).budgetMs, Infinity);
+  t.throws(() => termsOf(lockTime, { lockTime: undefined, lockAtLeast: "40s" }), {
+    instanceOf: LockOptionError,
+    message: /^@redisLock of Orders\.list: Expected `lockAtLeast` to be at most `lockTime`/,
   });
 });

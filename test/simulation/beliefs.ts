@@ -12,10 +12,10 @@ export class Beliefs {
   readonly #truth: Truth;
   readonly #report: (problem: string) => void;
   /** The request IDs that were sent, and the number of commands that ended each hold. */
-  readonly #asked = new Set<string>();
-  readonly #givenUp = new Map<string, number>();
+  readonly #sent = new Set<string>();
+  readonly #releases = new Map<string, number>();
   /** The request IDs whose grants have arrived. */
-  readonly #heard = new Set<string>();
+  readonly #received = new Set<string>();
 
   constructor(truth: Truth, report: (problem: string) => void) {
     this.#truth = truth;
@@ -23,29 +23,29 @@ export class Beliefs {
   }
 
   /** A process sends a command that may acquire a key, with an ID that no other command has. */
-  asks(requestId: string): void {
-    if (this.#asked.has(requestId)) this.#report(`${requestId} is asked with by two commands`);
-    this.#asked.add(requestId);
+  acquireSent(requestId: string): void {
+    if (this.#sent.has(requestId)) this.#report(`${requestId} is the request ID of two commands`);
+    this.#sent.add(requestId);
   }
 
   /** A process sends a command that ends a hold, and no longer trusts it. */
-  givesUp(requestId: string): void {
-    this.#givenUp.set(requestId, (this.#givenUp.get(requestId) ?? 0) + 1);
+  releaseSent(requestId: string): void {
+    this.#releases.set(requestId, (this.#releases.get(requestId) ?? 0) + 1);
   }
 
   /** Returns whether several commands were sent to end one hold. If one of them finds nothing, another may have ended it. */
-  isGivenUpAnew(requestId: string): boolean {
-    return (this.#givenUp.get(requestId) ?? 0) > 1;
+  wasReleasedTwice(requestId: string): boolean {
+    return (this.#releases.get(requestId) ?? 0) > 1;
   }
 
   /** A process receives the reply that its command acquired the key. */
-  hears(requestId: string): void {
-    this.#heard.add(requestId);
+  grantReceived(requestId: string): void {
+    this.#received.add(requestId);
   }
 
   /** Returns whether its process has received the grant, which it then uses or releases. */
-  isHeard(requestId: string): boolean {
-    return this.#heard.has(requestId);
+  hasReceivedGrant(requestId: string): boolean {
+    return this.#received.has(requestId);
   }
 
   /** Returns whether the caller's process believes that it holds its key. */
@@ -54,16 +54,17 @@ export class Beliefs {
     if (believedMs === 0) return false;
     const { storeValue } = lock;
     if (storeValue === undefined) {
-      this.#report(`${lock.requestId} is sure to hold ${key}, and does not know by what`);
+      this.#report(`${lock.requestId} believes it holds ${key}, and does not know its value`);
       return true;
     }
-    if (this.#givenUp.has(storeValue)) this.#report(`${storeValue} is sure to hold ${key}, and was given up`);
+    if (this.#releases.has(storeValue))
+      this.#report(`${storeValue} believes it holds ${key}, and has released it`);
     const leftMs = this.#truth.leftMs(key, storeValue);
     const isTooMuch = believedMs / clock.rate > leftMs + ROUNDING_MS;
-    if (isTooMuch && !clock.mayNotKnowOfSuspension && this.#truth.hasKeptItsWord(key, storeValue)) {
+    if (isTooMuch && !clock.mayNotKnowOfSuspension && this.#truth.hasKeptPromise(key, storeValue)) {
       const really =
-        leftMs > 0 ? `it has it for ${leftMs.toFixed(1)} ms` : describeHolder(this.#truth.value(key));
-      this.#report(`${storeValue} is sure to hold ${key} for ${believedMs.toFixed(1)} ms, and ${really}`);
+        leftMs > 0 ? `it holds it for ${leftMs.toFixed(1)} ms` : describeHolder(this.#truth.value(key));
+      this.#report(`${storeValue} believes it holds ${key} for ${believedMs.toFixed(1)} ms, and ${really}`);
     }
     return true;
   }

@@ -16,7 +16,7 @@ export interface Caller {
   /** Whether it runs inside the body of another call with another key. */
   readonly isInside: boolean;
   /** Whether its lock belongs to a multi-key call, whose places in local queues are not known here. */
-  readonly isOfSeveral: boolean;
+  readonly isMultiKey: boolean;
   /** Whether another body may enter inside its own. */
   readonly isReentrant: boolean;
   /** Whether its body has its own async context, which shows that a call runs inside it. */
@@ -24,18 +24,18 @@ export interface Caller {
   /** Whether its release may resolve before the store has answered. */
   readonly isReleasedInBackground: boolean;
   /** Ends its wait. */
-  readonly goesAway: AbortController;
+  readonly abortController: AbortController;
   /** `leaving`: its body has ended, and its release has not. */
   state: "waiting" | "inside" | "leaving" | "gone";
   /** Whether it releases its lock itself, so that it learns the outcome. */
-  readonly isHeldToItsEnd: boolean;
+  readonly releasesItself: boolean;
   /** The grant on which it entered. */
   grant: Grant | undefined;
   storeValue: string | undefined;
-  /** Whether the server had kept its word when its body ended. */
-  wasKeptToItsEnd: boolean;
+  /** Whether the server had kept its promise when its body ended. */
+  wasKeptToTheEnd: boolean;
   /** Another caller entered meanwhile, so this one must get an error. */
-  mustBeTold: boolean;
+  mustGetError: boolean;
   /** It need not report a loss, for example because its own error wins. */
   mayBeSilent: boolean;
   /** The time since which its process has been awake without the lock, while the signal has not aborted. */

@@ -16,9 +16,11 @@ import type {
 } from "../../runtime/stores/port";
 import type { SeededRandom } from "../support/seeded-random";
 import { belongsToNobody } from "./contexts";
+import { Refusals, type ProcessObserver } from "./process-observer";
 import type { ProcessClock } from "./process-clock";
-import type { SimulatedServer, WorldTime } from "./server";
+import type { SimulatedServer } from "./server";
 import type { Weather } from "./weather";
+import type { WorldTime } from "./world-server";
 
 /** One TCP connection, from its beginning to its end. */
 interface Wire {
@@ -39,25 +41,6 @@ const BROKEN = Symbol("broken");
 /** The largest delay of a duplicate command. */
 const LATEST_DUPLICATE_MS = 6_000;
 
-/** More commands that fail in the same moment of virtual time are an endless loop. */
-const MOST_REFUSED_AT_ONCE = 500;
-
-/** Reports to the world what a process sends and receives. */
-export interface Hearing {
-  /** Something was delivered. */
-  onDelivered(): void;
-  /** A command that may take a key is sent. */
-  onAsk(requestId: string): void;
-  /** A command that ends a hold is sent. */
-  onGiveUp(requestId: string): void;
-  /** A reply arrives that a command acquired a key. */
-  onTaken(requestId: string): void;
-  /** A reply arrives that the key did not have the hold to release. */
-  onNotDropped(key: string, requestId: string): void;
-  /** Commands fail and are retried in no time, so the process does nothing else. */
-  onSpinning(): void;
-}
-
 /**
  * The way of one process to the server, over one connection or two. Its client is refused, redirected, and asked for scripts.
  * It resends unanswered commands, or does not. No order of messages is guaranteed.
@@ -70,12 +53,12 @@ export class Connection implements Store, StoreQueue, StoreBatch {
   readonly #process: ProcessClock;
   readonly #server: SimulatedServer;
   readonly #weather: () => Weather;
-  readonly #hearing: Hearing;
+  readonly #observer: ProcessObserver;
   /** Whether the client queues commands while it is not connected, and resends them, as a user's own client may. */
   readonly #resends: boolean;
   /** Whether a refused command fails immediately, as with a client that is not connected. */
   readonly #refusesAtOnce: boolean;
-  #refused = { at: 0, count: 0 };
+  readonly #refusals = new Refusals();
   readonly #listeners = new Set<StoreListener>();
   /** The context of wake-ups: that of the first command that needed them, which opened their connection. */
   #inbox: AsyncResource | undefined;
@@ -90,54 +73,54 @@ export class Connection implements Store, StoreQueue, StoreBatch {
     process: ProcessClock,
     server: SimulatedServer,
     weather: () => Weather,
-    hearing: Hearing,
+    observer: ProcessObserver,
   ) {
     this.#world = world;
     this.#random = random;
     this.#process = process;
     this.#server = server;
     this.#weather = weather;
-    this.#hearing = hearing;
+    this.#observer = observer;
     this.#resends = random.happens(0.7);
     const { refused, breaks } = weather();
     this.#refusesAtOnce = (refused > 0 || breaks > 0) && random.happens(0.5);
     this.#wires = this.#newWires();
-    server.listen((place) => this.#hint(place));
+    server.listen((ticket) => this.#sendWakeUp(ticket));
   }
 
   // ---- commands ---------------------------------------------------------------------------------------
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    this.#hearing.onAsk(request.requestId);
-    return this.#took(request, await this.#carry(() => this.#server.take(request)));
+    this.#observer.onAcquireSent(request.requestId);
+    return this.#took(request, await this.#carry(() => this.#server.acquire(request)));
   }
 
   async acquireMany(requests: readonly AcquireRequest[]): Promise<readonly (AcquireReply | Error)[]> {
-    for (const { requestId } of requests) this.#hearing.onAsk(requestId);
-    const replies = await this.#carry(() => oneByOne(requests, (request) => this.#server.take(request)));
+    for (const { requestId } of requests) this.#observer.onAcquireSent(requestId);
+    const replies = await this.#carry(() => oneByOne(requests, (request) => this.#server.acquire(request)));
     return requests.map((request, index) => this.#took(request, replies[index] ?? NOTHING));
   }
 
   async enqueue(request: EnqueueRequest): Promise<AcquireReply> {
     this.#inbox ??= new AsyncResource("inbox");
-    this.#hearing.onAsk(request.requestId);
-    return this.#took(request, await this.#carry(() => this.#server.place(request)));
+    this.#observer.onAcquireSent(request.requestId);
+    return this.#took(request, await this.#carry(() => this.#server.enqueue(request)));
   }
 
   async enqueueMany(requests: readonly EnqueueRequest[]): Promise<readonly (AcquireReply | Error)[]> {
     this.#inbox ??= new AsyncResource("inbox");
-    for (const { requestId } of requests) this.#hearing.onAsk(requestId);
-    const replies = await this.#carry(() => oneByOne(requests, (request) => this.#server.place(request)));
+    for (const { requestId } of requests) this.#observer.onAcquireSent(requestId);
+    const replies = await this.#carry(() => oneByOne(requests, (request) => this.#server.enqueue(request)));
     return requests.map((request, index) => this.#took(request, replies[index] ?? NOTHING));
   }
 
   #took({ requestId }: AcquireRequest, reply: AcquireReply): AcquireReply {
-    if (reply.acquired) this.#hearing.onTaken(requestId);
+    if (reply.acquired) this.#observer.onAcquired(requestId);
     return reply;
   }
 
-  dequeue(key: string, place: string): Promise<void> {
-    return this.#carry(() => this.#server.leave(key, place));
+  dequeue(key: string, ticket: string): Promise<void> {
+    return this.#carry(() => this.#server.dequeue(key, ticket));
   }
 
   renew(requests: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
@@ -145,26 +128,26 @@ export class Connection implements Store, StoreQueue, StoreBatch {
   }
 
   peek(keys: readonly string[]): Promise<readonly (string | Error | undefined)[]> {
-    return this.#carry(() => this.#server.look(keys));
+    return this.#carry(() => this.#server.peek(keys));
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
-    this.#hearing.onGiveUp(request.requestId);
+    this.#observer.onReleaseSent(request.requestId);
     const breaksBefore = this.#breaks;
-    const [reply] = await this.#carry(async () => [await this.#server.drop(request)], mayBeSecond);
-    return this.#heard(request, sure(reply ?? NO_REPLY, this.#breaks === breaksBefore));
+    const [reply] = await this.#carry(async () => [await this.#server.release(request)], mayBeSecond);
+    return this.#observed(request, sure(reply ?? NO_REPLY, this.#breaks === breaksBefore));
   }
 
   async releaseMany(requests: readonly ReleaseRequest[]): Promise<readonly (ReleaseReply | Error)[]> {
-    for (const { requestId } of requests) this.#hearing.onGiveUp(requestId);
+    for (const { requestId } of requests) this.#observer.onReleaseSent(requestId);
     const breaksBefore = this.#breaks;
     const replies = await this.#carry(
-      () => oneByOne(requests, (request) => this.#server.drop(request)),
+      () => oneByOne(requests, (request) => this.#server.release(request)),
       mayBeSecond,
     );
     return requests.map((request, index) => {
       try {
-        return this.#heard(request, sure(replies[index] ?? NO_REPLY, this.#breaks === breaksBefore));
+        return this.#observed(request, sure(replies[index] ?? NO_REPLY, this.#breaks === breaksBefore));
       } catch (error) {
         return error instanceof Error ? error : NO_REPLY;
       }
@@ -175,18 +158,21 @@ export class Connection implements Store, StoreQueue, StoreBatch {
     held: ReleaseRequest,
     request: EnqueueRequest,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
-    this.#hearing.onGiveUp(held.requestId);
-    this.#hearing.onAsk(request.requestId);
+    this.#observer.onReleaseSent(held.requestId);
+    this.#observer.onAcquireSent(request.requestId);
     const breaksBefore = this.#breaks;
-    const [reply] = await this.#carry(async () => [await this.#server.next(held, request)], mayBeSecond);
-    return this.#heard(held, sure(reply ?? NO_REPLY, this.#breaks === breaksBefore));
+    const [reply] = await this.#carry(
+      async () => [await this.#server.releaseAndEnqueue(held, request)],
+      mayBeSecond,
+    );
+    return this.#observed(held, sure(reply ?? NO_REPLY, this.#breaks === breaksBefore));
   }
 
-  #heard<Reply extends { readonly released: boolean }>(
+  #observed<Reply extends { readonly released: boolean }>(
     { key, requestId }: ReleaseRequest,
     reply: Reply,
   ): Reply {
-    if (!reply.released) this.#hearing.onNotDropped(key, requestId);
+    if (!reply.released) this.#observer.onNotReleased(key, requestId);
     return reply;
   }
 
@@ -216,17 +202,11 @@ export class Connection implements Store, StoreQueue, StoreBatch {
       await new Promise<void>((resolve) => {
         this.#process.after(this.#random.next() * this.#weather().latencyMs, resolve);
       });
-    } else if (this.#isSpinning()) {
-      this.#hearing.onSpinning();
+    } else if (this.#refusals.isSpinning(this.#world.now())) {
+      this.#observer.onSpinning();
       await new Promise(() => {}); // Otherwise this tick would never end.
     }
     throw new Error("refused");
-  }
-
-  #isSpinning(): boolean {
-    const now = this.#world.now();
-    this.#refused = { at: now, count: this.#refused.at === now ? this.#refused.count + 1 : 1 };
-    return this.#refused.count > MOST_REFUSED_AT_ONCE;
   }
 
   #exchange<Reply>(
@@ -245,7 +225,7 @@ export class Connection implements Store, StoreQueue, StoreBatch {
         this.#bringBack(wire, () => {
           wire.unanswered.delete(end);
           settle();
-          this.#hearing.onDelivered();
+          this.#observer.onDelivered();
         });
       };
       const carryOut = (isHeard: boolean, read: (reply: Reply) => Reply): void => {
@@ -304,17 +284,17 @@ export class Connection implements Store, StoreQueue, StoreBatch {
     return () => this.#listeners.delete(listener);
   }
 
-  #hint(place: string | undefined): void {
-    const { hintLost, latencyMs } = this.#weather();
-    if (this.#process.isDead || this.#wires[0]?.isBroken === true || this.#random.happens(hintLost)) return;
-    const wakeUp = (): void => this.#wakeUp(place);
+  #sendWakeUp(ticket: string | undefined): void {
+    const { wakeUpLost, latencyMs } = this.#weather();
+    if (this.#process.isDead || this.#wires[0]?.isBroken === true || this.#random.happens(wakeUpLost)) return;
+    const wakeUp = (): void => this.#wakeUp(ticket);
     const deliver = (): void => this.#process.arrive(this.#inbox?.bind(wakeUp) ?? wakeUp);
     this.#world.after(this.#random.next() * latencyMs, deliver);
-    if (this.#random.happens(hintLost / 4)) deliver(); // A duplicate, out of order.
+    if (this.#random.happens(wakeUpLost / 4)) deliver(); // A duplicate, out of order.
   }
 
-  #wakeUp(place: string | undefined): void {
-    for (const listener of this.#listeners) listener.onWakeUp(place);
+  #wakeUp(ticket: string | undefined): void {
+    for (const listener of this.#listeners) listener.onWakeUp(ticket);
   }
 
   // ---- breaks -----------------------------------------------------------------------------------------

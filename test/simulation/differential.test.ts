@@ -7,6 +7,7 @@ import { VirtualClock } from "../support/virtual-clock";
 import { but, type Tamper } from "./tampering";
 import { flat } from "../support/flat-store";
 import {
+  compare,
   histories,
   keysOf,
   PROCESSES,
@@ -56,10 +57,10 @@ class SteppingClock extends VirtualClock {
 function inMemory(prefix: string, tamper: Tamper): Subject {
   const clock = new SteppingClock();
   const store = tamper(flat(memoryStore({ clock })));
-  const hints: string[] = [];
+  const wakeUps: string[] = [];
   store.listen({
-    onWakeUp(place) {
-      if (place !== undefined) hints.push(place);
+    onWakeUp(ticket) {
+      if (ticket !== undefined) wakeUps.push(ticket);
     },
     onReconnect() {},
     onWarning() {},
@@ -74,7 +75,7 @@ function inMemory(prefix: string, tamper: Tamper): Subject {
     },
     stepClock: async (ms) => void (clock.steppedMs += ms),
     forgetScripts: async () => {},
-    hints: async () => hints.splice(0),
+    wakeUps: async () => wakeUps.splice(0),
   };
 }
 
@@ -85,7 +86,7 @@ function inRedis(prefix: string): Subject {
     pass: (ms) => passInRedis(client, `*${prefix}*`, ms),
     stepClock: (ms) => stepClockInRedis(client, `*${prefix}*`, ms),
     forgetScripts: async () => void (await client.script("FLUSH")),
-    hints: async () => (await Promise.all(processes.map(({ heard }) => heard()))).flat(),
+    wakeUps: async () => (await Promise.all(processes.map(({ heard }) => heard()))).flat(),
   };
 }
 
@@ -95,24 +96,14 @@ let count = 0;
 async function difference(steps: readonly Step[], tamper: Tamper): Promise<string | undefined> {
   const prefix = `LOCK_history${(count += 1)}_`;
   const startedAt = performance.now();
-  const [memory, redis] = [inMemory(prefix, tamper), inRedis(prefix)].map(
-    (subject) => new HistoryPlayer(subject, prefix),
-  );
-  if (memory === undefined || redis === undefined) throw new Error("Expected two subjects");
-  const replies: string[] = [];
-  for (const now of steps) {
-    const [one, other] = [await memory.play(now), await redis.play(now)];
-    if (now.kind !== "nothing") replies.push(`${JSON.stringify(now)}: ${one}`);
-    if (one !== other) return isSlow(startedAt) ?? `${replies.join("\n")}\n  but Redis: ${other}`;
-  }
-  const [end, otherEnd] = [await memory.end(), await redis.end()];
-  const at = end.findIndex((line, index) => line !== otherEnd[index]);
-  if (at >= 0)
-    return isSlow(startedAt) ?? `${replies.join("\n")}\nat the end: ${end[at]}\n  but Redis: ${otherEnd[at]}`;
+  const memory = new HistoryPlayer(inMemory(prefix, tamper), prefix);
+  const redis = new HistoryPlayer(inRedis(prefix), prefix);
+  const found = await compare(steps, memory, redis);
+  if (found !== undefined) return isSlow(startedAt) ?? found;
   const left = await client.keys(`*${prefix}*`);
   if (left.length > 0) await client.del(left);
   const queues = left.filter((key) => !key.startsWith("lockweave:2:fence:"));
-  return queues.length > 0 ? `${replies.join("\n")}\nis left in Redis: ${queues.join(", ")}` : undefined;
+  return queues.length > 0 ? `${JSON.stringify(steps)}\nis left in Redis: ${queues.join(", ")}` : undefined;
 }
 
 /** Real time passes in Redis, too, and must not add up to a tick. */

@@ -2,8 +2,11 @@ import * as fc from "fast-check";
 import { UNLIMITED } from "../../runtime/base/limits";
 import type {
   EnqueueRequest,
+  Inspection,
+  ReleaseReply,
   RenewReply,
   RenewRequest,
+  Store,
   WholeStore,
   AcquireReply,
 } from "../../runtime/stores/port";
@@ -12,6 +15,8 @@ import type {
 export const TICK_MS = 500;
 const KEYS = 2;
 const CALLERS = 6;
+/** The number of transactions that may be open at a time. */
+const TRANSACTIONS = 3;
 export const PROCESSES = 2;
 export const STEPS = 40;
 export const TIMEOUT_MS = 30_000;
@@ -21,10 +26,26 @@ const CLOCK_STEPS_MS = [-60_000, 2 * TICK_MS];
 /** A command of one caller. Each caller is a number, and belongs to one process and one key. */
 type Command =
   | {
-      readonly kind: "take" | "place" | "leave" | "drop" | "renew" | "renew all" | "look";
+      readonly kind:
+        | "acquire"
+        | "enqueue"
+        | "dequeue"
+        | "release"
+        | "renew"
+        | "renew all"
+        | "peek"
+        | "revoke"
+        | "free"
+        | "inspect";
       readonly who: number;
     }
-  | { readonly kind: "next"; readonly who: number; readonly next: number };
+  /** Commands of several callers in one batch of the first one's process. */
+  | {
+      readonly kind: "acquire many" | "enqueue many" | "release many";
+      readonly who: number;
+      readonly others: readonly number[];
+    }
+  | { readonly kind: "releaseAndEnqueue"; readonly who: number; readonly next: number };
 
 /** One step of a history. */
 export type Step =
@@ -34,7 +55,14 @@ export type Step =
   | { readonly kind: "again"; readonly ago: number }
   | { readonly kind: "pass"; readonly ticks: number }
   | { readonly kind: "clock steps"; readonly ms: number }
-  | { readonly kind: "forget scripts" };
+  | { readonly kind: "forget scripts" }
+  | GuardStep;
+
+/** A step of a transaction of the application. */
+type GuardStep =
+  | { readonly kind: "begin"; readonly transaction: number; readonly isRepeatable: boolean }
+  | { readonly kind: "guard"; readonly transaction: number; readonly who: number }
+  | { readonly kind: "end"; readonly transaction: number };
 
 const callers = fc.nat(KEYS * CALLERS - 1);
 
@@ -42,20 +70,25 @@ function of<Kind extends Command["kind"]>(kind: Kind): fc.Arbitrary<{ kind: Kind
   return fc.record({ kind: fc.constant(kind), who: callers });
 }
 
-const step: fc.Arbitrary<Step> = fc.oneof(
-  { withCrossShrink: true },
+type Weighted = fc.WeightedArbitrary<Step>;
+
+const STEPS_OF_ALL: readonly Weighted[] = [
   { weight: 1, arbitrary: fc.constant({ kind: "nothing" } as const) },
-  { weight: 10, arbitrary: of("take") },
-  { weight: 30, arbitrary: of("place") },
-  { weight: 6, arbitrary: of("leave") },
-  { weight: 20, arbitrary: of("drop") },
+  { weight: 10, arbitrary: of("acquire") },
+  { weight: 30, arbitrary: of("enqueue") },
+  { weight: 6, arbitrary: of("dequeue") },
+  { weight: 20, arbitrary: of("release") },
   {
     weight: 15,
-    arbitrary: fc.record({ kind: fc.constant("next" as const), who: callers, next: fc.nat(CALLERS - 1) }),
+    arbitrary: fc.record({
+      kind: fc.constant("releaseAndEnqueue" as const),
+      who: callers,
+      next: fc.nat(CALLERS - 1),
+    }),
   },
   { weight: 6, arbitrary: of("renew") },
   { weight: 2, arbitrary: of("renew all") },
-  { weight: 2, arbitrary: of("look") },
+  { weight: 2, arbitrary: of("peek") },
   { weight: 10, arbitrary: fc.record({ kind: fc.constant("again" as const), ago: fc.nat(9) }) },
   {
     weight: 12,
@@ -69,22 +102,72 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.constant({ kind: "forget scripts" } as const) },
-);
+];
+
+const transactions = fc.nat(TRANSACTIONS - 1);
+
+function manyOf(kind: "acquire many" | "enqueue many" | "release many"): fc.Arbitrary<Step> {
+  const others = fc.uniqueArray(callers, { minLength: 1, maxLength: 5 });
+  return fc.record({ kind: fc.constant(kind), who: callers, others });
+}
+
+/** The steps that only PostgreSQL knows, or in which it differs from other stores. */
+const STEPS_OF_GUARDS: readonly Weighted[] = [
+  { weight: 6, arbitrary: of("revoke") },
+  { weight: 4, arbitrary: of("free") },
+  { weight: 3, arbitrary: of("inspect") },
+  { weight: 12, arbitrary: manyOf("acquire many") },
+  { weight: 4, arbitrary: manyOf("enqueue many") },
+  { weight: 12, arbitrary: manyOf("release many") },
+  {
+    weight: 10,
+    arbitrary: fc.record({
+      kind: fc.constant("begin" as const),
+      transaction: transactions,
+      isRepeatable: fc.boolean(),
+    }),
+  },
+  {
+    weight: 20,
+    arbitrary: fc.record({ kind: fc.constant("guard" as const), transaction: transactions, who: callers }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({ kind: fc.constant("end" as const), transaction: transactions }),
+  },
+];
 
 /** Histories of a fixed length. A shorter one contains steps that do nothing. */
-export const histories = fc.array(step, { minLength: STEPS, maxLength: STEPS, size: "max" });
+function historiesOf(...steps: readonly Weighted[]): fc.Arbitrary<Step[]> {
+  const step = fc.oneof({ withCrossShrink: true }, ...steps);
+  return fc.array(step, { minLength: STEPS, maxLength: STEPS, size: "max" });
+}
+
+export const histories = historiesOf(...STEPS_OF_ALL);
+export const historiesWithGuards = historiesOf(...STEPS_OF_ALL, ...STEPS_OF_GUARDS);
 
 /** One world in which a history runs. */
 export interface Subject {
   readonly name: string;
   /** By process. */
-  readonly stores: readonly WholeStore[];
+  readonly stores: readonly (WholeStore & Pick<Store, "transactions">)[];
   pass(ms: number): Promise<void>;
   /** Sets the wall clock, by which tickets end, forward, or back if `ms` is negative. */
   stepClock(ms: number): Promise<void>;
   forgetScripts(): Promise<void>;
   /** Returns the tickets that got a wake-up since the last call, in order. */
-  hints(): Promise<string[]>;
+  wakeUps(): Promise<string[]>;
+  /** Begins a transaction. In REPEATABLE READ, it sees only what is committed now. */
+  begin?(isRepeatable: boolean): Promise<HistoryTransaction>;
+  /** Returns all that is stored. */
+  stored?(): Promise<string>;
+}
+
+/** A transaction of the application. */
+export interface HistoryTransaction {
+  query(sql: string): PromiseLike<unknown>;
+  /** Commits it. */
+  end(): Promise<unknown>;
 }
 
 /** Runs a history in a world, and describes each reply in words that are the same for all worlds. */
@@ -95,23 +178,31 @@ export class HistoryPlayer {
   readonly #callers = Array.from({ length: KEYS * CALLERS }, (_, who) => new Caller(who));
   /** All commands that were sent, and that may be repeated. */
   readonly #sent: (() => Promise<string>)[] = [];
+  readonly #transactions = new Map<number, HistoryTransaction>();
 
   constructor(subject: Subject, prefix: string) {
     this.#subject = subject;
     this.#prefix = prefix;
   }
 
+  get name(): string {
+    return this.#subject.name;
+  }
+
   async play(now: Step): Promise<string> {
     const what = await this.#happen(now);
-    const hints = await this.#subject.hints();
-    return `${what}; hints: ${hints.map(shortened).join(" ")}`;
+    const wakeUps = await this.#subject.wakeUps();
+    const stored = (await this.#subject.stored?.()) ?? "";
+    return `${what}; wakeUps: ${wakeUps.map(shortened).join(" ")}${stored}`;
   }
 
   /** Lets all remaining callers acquire and release the key in turn, so that nothing stays hidden in the queue. */
   async end(): Promise<string[]> {
     const replies: string[] = [];
+    for (const transaction of this.#transactions.keys())
+      replies.push(await this.play({ kind: "end", transaction }));
     for (let round = 0; round < 2; round += 1) {
-      for (const kind of ["renew", "drop"] as const) {
+      for (const kind of ["renew", "release"] as const) {
         for (const { who } of this.#callers) replies.push(await this.play({ kind, who }));
       }
     }
@@ -120,15 +211,15 @@ export class HistoryPlayer {
       for (const requestId of caller.holds) {
         const drop = { key: this.#keyOf(caller), requestId };
         const { released } = await this.#storeOf(caller.who).release(drop, TIMEOUT_MS);
-        const hints = (await this.#subject.hints()).map(shortened).join(" ");
-        replies.push(`${released ? "dropped" : "not dropped"}; ${hints}`);
+        const wakeUps = (await this.#subject.wakeUps()).map(shortened).join(" ");
+        replies.push(`${released ? "dropped" : "not dropped"}; ${wakeUps}`);
       }
     }
     // Also the tickets of commands that came late.
     for (const caller of this.#callers) {
-      for (const place of caller.places()) {
-        await this.#storeOf(caller.who).queue.dequeue(this.#keyOf(caller), place, TIMEOUT_MS);
-        replies.push((await this.#subject.hints()).map(shortened).join(" "));
+      for (const ticket of caller.tickets()) {
+        await this.#storeOf(caller.who).queue.dequeue(this.#keyOf(caller), ticket, TIMEOUT_MS);
+        replies.push((await this.#subject.wakeUps()).map(shortened).join(" "));
       }
     }
     return replies;
@@ -149,6 +240,10 @@ export class HistoryPlayer {
         return "";
       case "again":
         return (await this.#sent.at(-1 - now.ago)?.()) ?? "nothing to do again";
+      case "begin":
+      case "guard":
+      case "end":
+        return await this.#transact(now);
       default: {
         const send = this.#command(now);
         this.#sent.push(send);
@@ -162,28 +257,38 @@ export class HistoryPlayer {
     const caller = this.#caller(now.who);
     const store = this.#storeOf(now.who);
     const key = this.#keyOf(caller);
-    const { hold: held, place } = caller;
+    const { hold: held, ticket } = caller;
     switch (now.kind) {
-      case "take": {
+      case "acquire": {
         const request = this.#request(caller);
         return async () => this.#taken(await store.acquire(request, TIMEOUT_MS), caller, request);
       }
-      case "place": {
+      case "enqueue": {
         const request = this.#request(caller);
         return async () => this.#taken(await store.queue.enqueue(request, TIMEOUT_MS), caller, request);
       }
-      case "leave":
+      case "dequeue":
         caller.comesAnew();
         return async () => {
-          await store.queue.dequeue(key, place, TIMEOUT_MS);
+          await store.queue.dequeue(key, ticket, TIMEOUT_MS);
           return "left";
         };
-      case "drop":
-        return async () => {
-          const reply = await store.release({ key, requestId: held }, TIMEOUT_MS);
-          return reply.released ? "dropped" : `not dropped: ${shown(reply.holder)}`;
-        };
-      case "next": {
+      case "revoke":
+        return async () =>
+          (await store.admin.revoke({ key, requestId: held }, TIMEOUT_MS)) ? "revoked" : "not revoked";
+      case "release":
+        return async () => dropped(await store.release({ key, requestId: held }, TIMEOUT_MS));
+      case "free": {
+        const request = { key, requestId: held, isForced: true };
+        return async () => dropped(await store.release(request, TIMEOUT_MS));
+      }
+      case "inspect":
+        return async () => inspected(await store.admin.inspect(key, TIMEOUT_MS));
+      case "acquire many":
+      case "enqueue many":
+      case "release many":
+        return this.#many(now.kind, store, [...new Set([now.who, ...now.others])]);
+      case "releaseAndEnqueue": {
         const next = this.#another(now.who, now.next);
         // Only exclusive holders send this command.
         const { permits: _, count: __, ...request } = this.#request(next);
@@ -214,9 +319,65 @@ export class HistoryPlayer {
     }
   }
 
+  #many(
+    kind: "acquire many" | "enqueue many" | "release many",
+    { batch }: WholeStore,
+    whose: readonly number[],
+  ): () => Promise<string> {
+    const all = whose.map((who) => this.#caller(who));
+    if (kind === "release many") {
+      const holds = all.map((caller) => ({ key: this.#keyOf(caller), requestId: caller.hold }));
+      return async () => {
+        const replies = (await batch?.releaseMany(holds, TIMEOUT_MS)) ?? [];
+        return replies.map((reply) => (reply instanceof Error ? String(reply) : dropped(reply))).join(", ");
+      };
+    }
+    const sent = all.map((caller) => ({ caller, request: this.#request(caller) }));
+    const requests = sent.map(({ request }) => request);
+    return async () => {
+      const replies =
+        kind === "acquire many"
+          ? await batch?.acquireMany(requests, TIMEOUT_MS)
+          : await batch?.enqueueMany?.(requests, TIMEOUT_MS);
+      return sent
+        .map(({ caller, request }, index) => {
+          const reply = replies?.[index];
+          return reply === undefined || reply instanceof Error
+            ? String(reply)
+            : this.#taken(reply, caller, request);
+        })
+        .join(", ");
+    };
+  }
+
+  async #transact(now: GuardStep): Promise<string> {
+    const open = this.#transactions.get(now.transaction);
+    if (now.kind === "begin") {
+      const begun = open ?? (await this.#subject.begin?.(now.isRepeatable));
+      if (begun !== undefined) this.#transactions.set(now.transaction, begun);
+      return "";
+    }
+    if (open === undefined) return "";
+    if (now.kind === "guard") return await this.#guard(open, this.#caller(now.who));
+    this.#transactions.delete(now.transaction);
+    await open.end();
+    return "";
+  }
+
+  async #guard(transaction: HistoryTransaction, caller: Caller): Promise<string> {
+    const guarded = [{ key: this.#keyOf(caller), requestId: caller.hold }];
+    const run = (sql: string): PromiseLike<unknown> => transaction.query(sql);
+    try {
+      const held = await this.#storeOf(caller.who).transactions?.guard(guarded, run);
+      return held?.join() === "true" ? "guarded" : "not held";
+    } catch (error) {
+      return `not guarded: ${(error as Error & { readonly code?: string }).code}`;
+    }
+  }
+
   #request(caller: Caller): EnqueueRequest {
     const requestId = caller.newRequestId();
-    return { ...caller.wishes, key: this.#keyOf(caller), requestId, ticket: caller.place };
+    return { ...caller.wishes, key: this.#keyOf(caller), requestId, ticket: caller.ticket };
   }
 
   #taken(reply: AcquireReply, caller: Caller, { requestId }: EnqueueRequest): string {
@@ -265,11 +426,29 @@ export class HistoryPlayer {
     return keyNumbered(this.#prefix, keyOf(who));
   }
 
-  #storeOf(who: number): WholeStore {
+  #storeOf(who: number): WholeStore & Pick<Store, "transactions"> {
     const store = this.#subject.stores[processOf(who)];
     if (store === undefined) throw new Error("Expected a store for each process");
     return store;
   }
+}
+
+/** Plays a history in two worlds. Returns the first difference, with all that came before it. */
+export async function compare(
+  steps: readonly Step[],
+  one: HistoryPlayer,
+  other: HistoryPlayer,
+): Promise<string | undefined> {
+  const replies: string[] = [];
+  for (const now of steps) {
+    const [reply, otherReply] = [await one.play(now), await other.play(now)];
+    if (now.kind !== "nothing") replies.push(`${JSON.stringify(now)}: ${reply}`);
+    if (reply !== otherReply) return `${replies.join("\n")}\n  but ${other.name}: ${otherReply}`;
+  }
+  const [end, otherEnd] = [await one.end(), await other.end()];
+  const at = end.findIndex((line, index) => line !== otherEnd[index]);
+  if (at < 0) return undefined;
+  return `${replies.join("\n")}\nat the end: ${end[at]}\n  but ${other.name}: ${otherEnd[at]}`;
 }
 
 class Caller {
@@ -303,12 +482,12 @@ class Caller {
     };
   }
 
-  get place(): string {
+  get ticket(): string {
     return this.#placeOf(this.#stays);
   }
 
   /** Returns all tickets that it has ever had. */
-  places(): string[] {
+  tickets(): string[] {
     return Array.from({ length: this.#stays + 1 }, (_, stay) => this.#placeOf(stay));
   }
 
@@ -340,5 +519,15 @@ const shortened = (id: string): string => id.replace(/0+$/, "");
 /** A number of permits may count holds that are over, and that no command has removed yet. */
 const shown = (holder: string | Error | undefined): string =>
   shortened(String(holder ?? "nobody").replace(/^shared:permits:\d+$/, "several"));
-const waits = ({ somebodyWaits = false }: { readonly somebodyWaits?: boolean }): string =>
-  somebodyWaits ? ", and somebody waits" : "";
+const dropped = (reply: ReleaseReply): string => {
+  if (reply.released) return "dropped";
+  return `not dropped: ${shown(reply.holder)}${reply.guardedBy === undefined ? "" : ", which is guarded"}`;
+};
+const inspected = ({ holds, waiting }: Inspection): string => {
+  const lines = holds.map(
+    ({ value, leftMs, permits = 1 }) => `${shown(value)} for ${leftMs} with ${permits}`,
+  );
+  return `${lines.toSorted().join(", ")}; ${waiting} wait`;
+};
+const waits = ({ hasWaiters = false }: { readonly hasWaiters?: boolean }): string =>
+  hasWaiters ? ", and somebody waits" : "";

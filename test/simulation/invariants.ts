@@ -17,7 +17,7 @@ const LONGEST_TURN_MS = 100;
 /** What a world allows. */
 export interface Allowances {
   readonly isCalm: boolean;
-  /** How long a key may be free beside a waiter. */
+  /** The longest time for which a key may be free while a caller waits. */
   readonly idleMs: () => number;
 }
 
@@ -79,17 +79,17 @@ export class Invariants {
     caller.state = "inside";
     const { lock, key, process, isNested } = caller;
     caller.storeValue = lock.storeValue;
-    if (!caller.isHeldToItsEnd) this.#leftToExpire.add(caller.storeValue ?? "");
+    if (!caller.releasesItself) this.#leftToExpire.add(caller.storeValue ?? "");
     caller.grant = this.truth.grantTo(caller.storeValue ?? "");
-    // The process may learn between the grant and the body that the server broke its word.
-    const hasKeptItsWord = this.truth.hasKeptItsWord(key, caller.storeValue ?? "");
-    if (!this.beliefs.check(caller) && hasKeptItsWord)
-      this.report(`${lock.requestId} is let in without the lock`);
+    // The process may learn between the grant and the body that the server broke its promise.
+    const hasKeptPromise = this.truth.hasKeptPromise(key, caller.storeValue ?? "");
+    if (!this.beliefs.check(caller) && hasKeptPromise)
+      this.report(`${lock.requestId} entered without the lock`);
     if (isNested) return;
     this.#checkAlone(caller);
     this.#checkBudget(caller, "entered");
     for (const other of this.#callers) {
-      if (other === caller || caller.isOfSeveral) break;
+      if (other === caller || caller.isMultiKey) break;
       if (areOfOneLine(caller, other) && other.state === "waiting" && !other.isNested)
         this.report(`${lock.requestId} overtook ${other.lock.requestId}`);
     }
@@ -99,35 +99,35 @@ export class Invariants {
     );
     // A caller that shares the key, and has lost its lock, does not know which of the others replaced it.
     if (areTooMany([caller, ...others])) {
-      for (const other of others) if (areTooMany([caller, other])) other.mustBeTold = true;
+      for (const other of others) if (areTooMany([caller, other])) other.mustGetError = true;
     }
     this.#checkLockTime(caller);
-    this.#checkHandOn(caller);
+    this.#checkHandOff(caller);
     this.#checkToken(caller);
   }
 
   /** Checks that only calls inside a body enter its lock again. */
   #checkAlone(caller: Caller): void {
-    if (caller.lock.permits > 1) return;
+    if (caller.lock.terms.permits > 1) return;
     for (const other of this.#callers) {
       if (other === caller || other.state !== "inside" || other.storeValue !== caller.storeValue) continue;
-      this.report(`${caller.lock.requestId} entered beside the body of ${other.lock.requestId}`);
+      this.report(`${caller.lock.requestId} entered during the body of ${other.lock.requestId}`);
     }
   }
 
   /** Checks that a caller enters with its lock time, or with the rest of an equal one. */
-  #checkLockTime({ lock, isOfSeveral }: Caller): void {
-    if (this.#allowances.isCalm && !isOfSeveral && lock.remaining() < lock.lockTimeMs * 0.45)
-      this.report(`${lock.requestId} is let in for ${lock.remaining()} ms of ${lock.lockTimeMs} ms`);
+  #checkLockTime({ lock, isMultiKey }: Caller): void {
+    if (this.#allowances.isCalm && !isMultiKey && lock.remaining() < lock.terms.lockTimeMs * 0.45)
+      this.report(`${lock.requestId} entered with ${lock.remaining()} ms of ${lock.terms.lockTimeMs} ms`);
   }
 
   /**
-   * A release found that the key does not have the hold. If the server broke its word before the time was over, all callers on
+   * A release found that the key does not have the hold. If the server broke its promise before the time was over, all callers on
    * that hold must get an error, even those that have handed it off and still wait. When the time is over, a free key proves
    * nothing to these any more.
    */
-  heardOfLoss(key: string, requestId: string): void {
-    if (this.truth.hasKeptItsWord(key, requestId) || this.beliefs.isGivenUpAnew(requestId)) return;
+  notReleased(key: string, requestId: string): void {
+    if (this.truth.hasKeptPromise(key, requestId) || this.beliefs.wasReleasedTwice(requestId)) return;
     const having = [...this.#callers].filter(
       (caller) => caller.storeValue === requestId && caller.state !== "waiting",
     );
@@ -135,35 +135,35 @@ export class Invariants {
     for (const caller of having) {
       const hasHandedOff = caller !== having.at(-1);
       if (isOver && hasHandedOff) continue;
-      if (caller.isHeldToItsEnd && !caller.wasKeptToItsEnd) caller.mustBeTold = true;
+      if (caller.releasesItself && !caller.wasKeptToTheEnd) caller.mustGetError = true;
     }
   }
 
   /** Checks how many of its own callers a process lets in, and for how long, before another process gets its turn. */
-  #checkHandOn(caller: Caller): void {
-    const { key, process, lock, grant, isOfSeveral } = caller;
-    if (grant === undefined) return this.report(`${lock.requestId} was let in without a grant`);
+  #checkHandOff(caller: Caller): void {
+    const { key, process, lock, grant, isMultiKey } = caller;
+    if (grant === undefined) return this.report(`${lock.requestId} entered without a grant`);
     grant.sections += 1;
     grant.since ??= this.#now();
-    if (lock.permits > 1) return this.#checkJoin(caller, grant);
+    if (lock.terms.permits > 1) return this.#checkJoin(caller, grant);
     // A multi-key call holds one key before the others. Since then the key is kept, not handed off.
-    if (!this.#allowances.isCalm || grant.sections === 1 || isOfSeveral) return;
+    if (!this.#allowances.isCalm || grant.sections === 1 || isMultiKey) return;
     const forMs = this.#now() - grant.since;
     const most = forMs < WORTH_A_TURN_MS ? MOST_SECTIONS_ON_ONE_GRANT : SECTIONS_ON_ONE_GRANT;
     if (grant.sections > most)
       this.report(`process ${process.number} let in ${grant.sections} on one grant of ${key}`);
     if (forMs > LONGEST_TURN_MS)
-      this.report(`process ${process.number} handed ${key} on ${forMs} ms after the first had it`);
+      this.report(`process ${process.number} handed off ${key} ${forMs} ms after its first holder got it`);
   }
 
   /** Checks that a joining reader passes no waiter of another process that has waited for longer than the window. */
-  #checkJoin({ key, lock, isOfSeveral, joinedAt, process }: Caller, { sections }: Grant): void {
-    if (!this.#allowances.isCalm || isOfSeveral || sections === 1 || lock.permits < Infinity) return;
+  #checkJoin({ key, lock, isMultiKey, joinedAt, process }: Caller, { sections }: Grant): void {
+    if (!this.#allowances.isCalm || isMultiKey || sections === 1 || lock.terms.permits < Infinity) return;
     const now = this.#now();
     const cameAt = now - (process.clock.now() - joinedAt);
     const passedMs = now - this.truth.waitsSince(key, cameAt);
     if (passedMs > JOIN_WINDOW_MS + ROUNDING_MS)
-      this.report(`${lock.requestId} passed one who has waited for ${key} for ${passedMs} ms`);
+      this.report(`${lock.requestId} passed a waiter that has waited for ${key} for ${passedMs} ms`);
   }
 
   #checkToken({ key, lock, grant, process }: Caller): void {
@@ -180,17 +180,17 @@ export class Invariants {
     if (error instanceof LockClosedError) return;
     this.#checkBudget(caller, "gave up");
     if (caller.isNested)
-      return this.report(`${caller.lock.requestId} was not let in again: ${errorMessage(error)}`);
+      return this.report(`${caller.lock.requestId} could not enter again: ${errorMessage(error)}`);
     const tookMs = caller.process.clock.now() - caller.joinedAt;
     if (tookMs < caller.budgetMs - ROUNDING_MS)
       this.report(`gave up after ${tookMs} ms of ${caller.budgetMs} ms`);
-    if (this.#allowances.isCalm) this.report("a caller was turned away in calm weather");
+    if (this.#allowances.isCalm) this.report("a caller gave up in calm weather");
   }
 
   /** A body has ended, and its release begins. A caller that enters now does not overlap it. */
   leaves(caller: Caller, bodyFailed: boolean): void {
     caller.state = "leaving";
-    caller.wasKeptToItsEnd = this.truth.hasKeptItsWord(caller.key, caller.storeValue ?? "");
+    caller.wasKeptToTheEnd = this.truth.hasKeptPromise(caller.key, caller.storeValue ?? "");
     if (bodyFailed) caller.mayBeSilent = true; // The body's own error wins over any of ours.
     // Its process was sure of the lock to the end. Only the store knows better, and its reply is not awaited.
     if (caller.isReleasedInBackground && caller.lock.remaining() > 0) caller.mayBeSilent = true;
@@ -204,7 +204,7 @@ export class Invariants {
     const { requestId } = caller.lock;
     const { mayNotKnowOfSuspension } = caller.process.clock;
     const mayBeSilent = caller.mayBeSilent || mayNotKnowOfSuspension || isUnprovable(caller);
-    if (caller.mustBeTold && !mayBeSilent && error === undefined)
+    if (caller.mustGetError && !mayBeSilent && error === undefined)
       this.report(`${requestId} did not learn that it was not alone`);
     if (this.#allowances.isCalm && error !== undefined)
       this.report(`${requestId} lost its lock in calm weather`);
@@ -232,12 +232,12 @@ export class Invariants {
   }
 
   /** Checks that no wait exceeds its budget. A caller with no wait budget still waits for one reply. */
-  #checkBudget({ process, joinedAt, budgetMs, isOfSeveral }: Caller, what: string): void {
+  #checkBudget({ process, joinedAt, budgetMs, isMultiKey }: Caller, what: string): void {
     const now = process.clock.now();
     const leastMs = budgetMs === 0 ? process.commandTimeoutMs : 0;
     const lateMs = process.clock.awakeMs(joinedAt + budgetMs + leastMs, now);
     // After the wait for its last key, a multi-key call may try the rest once more.
-    if (lateMs > (isOfSeveral ? 2 : 1) * GRACE_MS)
+    if (lateMs > (isMultiKey ? 2 : 1) * GRACE_MS)
       this.report(`${what} after ${now - joinedAt} ms of ${budgetMs} ms`);
   }
 
@@ -254,12 +254,13 @@ export class Invariants {
         const others = (sure.get(key) ?? []).filter((other) => areOfOneLife(other, caller));
         const byTheSame = [caller, ...others].filter((other) => other.storeValue === caller.storeValue);
         const capacity = this.truth.capacityOf(key, caller.storeValue ?? "");
-        const isShared = caller.lock.permits > 1 && this.truth.hasKeptItsWord(key, caller.storeValue ?? "");
+        const isShared =
+          caller.lock.terms.permits > 1 && this.truth.hasKeptPromise(key, caller.storeValue ?? "");
         if (isShared && inside(byTheSame) > capacity)
-          this.report(`${inside(byTheSame)} are sure to hold ${key} by ${capacity} permits`);
+          this.report(`${inside(byTheSame)} believe they hold ${key} by ${capacity} permits`);
         if (areTooMany([caller, ...others])) {
           const ids = [...others, caller].map((one) => one.lock.requestId);
-          this.report(`${ids.join(" and ")} are both sure to hold ${key}`);
+          this.report(`${ids.join(" and ")} both believe they hold ${key}`);
         }
         sure.set(key, [...(sure.get(key) ?? []), caller]);
       } else if (caller.state === "inside") {
@@ -290,7 +291,7 @@ export class Invariants {
     if (silentMs > 1) this.report(`${lock.requestId} lost its lock ${silentMs} ms ago, without a signal`);
   }
 
-  /** Checks that no waiter is lost: a key must not stay free beside a waiter. */
+  /** Checks that no waiter is lost: a key must not stay free while a caller waits. */
   #checkIdle(sure: ReadonlyMap<string, unknown>, longestWait: ReadonlyMap<string, Caller>): void {
     const now = this.#now();
     for (const [key, { lock }] of longestWait) {
@@ -310,7 +311,7 @@ export class Invariants {
     for (const key of this.#idleSince.keys()) if (!longestWait.has(key)) this.#idleSince.delete(key);
   }
 
-  /** Returns whether a waiting multi-key call is sure to hold the key. */
+  /** Returns whether a waiting multi-key call believes it holds the key. */
   #isHeldInPart(key: string): boolean {
     for (const { locks } of this.#partly)
       if (locks.some((lock) => lock.key === key && lock.remaining() > 0)) return true;
@@ -326,6 +327,7 @@ export class Invariants {
 
   /** Returns whether the key is free, or held by a command whose process got the reply and does not use the hold. */
   #isUnused(key: string): boolean {
+    if (this.truth.guards.isOpen(key)) return false;
     return this.truth.values(key).every((value) => this.#isUnusedHold(value));
   }
 
@@ -334,19 +336,19 @@ export class Invariants {
       this.#leftToExpire.has(value) ||
       this.truth.isOverstaying(value) ||
       this.#ended.has(processOf(value)) ||
-      this.truth.grantTo(value)?.isTakenAgain === true;
-    return this.beliefs.isHeard(value) && !isLeftOver && !this.#isInUse(value);
+      this.truth.grantTo(value)?.isAcquiredAgain === true;
+    return this.beliefs.hasReceivedGrant(value) && !isLeftOver && !this.#isInUse(value);
   }
 }
 
-/** Returns whether the same command took the key twice, so that the store's last reply proves nothing. */
+/** Returns whether the same command acquired the key twice, so that the store's last reply proves nothing. */
 function isUnprovable({ grant, process }: Caller): boolean {
-  return grant?.isTakenAgain === true && !process.isClosed;
+  return grant?.isAcquiredAgain === true && !process.isClosed;
 }
 
 /** Returns whether one of the two waits behind the other. Callers that share a key do not. */
 function areOfOneLine(one: Caller, other: Caller): boolean {
-  const areAlone = one.lock.permits === 1 && other.lock.permits === 1;
+  const areAlone = one.lock.terms.permits === 1 && other.lock.terms.permits === 1;
   return areAlone && one.process === other.process && one.key === other.key;
 }
 
@@ -360,14 +362,14 @@ function areOfOneLife(one: Caller, other: Caller): boolean {
  * another. Callers that share the key count once each, unless they are nested.
  */
 function inside(callers: readonly Caller[]): number {
-  const alone = callers.filter(({ lock }) => lock.permits === 1);
-  const shared = callers.filter(({ lock, isNested }) => lock.permits > 1 && !isNested);
+  const alone = callers.filter(({ lock }) => lock.terms.permits === 1);
+  const shared = callers.filter(({ lock, isNested }) => lock.terms.permits > 1 && !isNested);
   return new Set(alone.map(({ storeValue, lock }) => storeValue ?? lock.requestId)).size + shared.length;
 }
 
-/** Returns whether more callers are inside than may be together. Readers may only be beside readers. */
+/** Returns whether more callers are inside than may be together. Readers may be inside only with readers. */
 function areTooMany(callers: readonly Caller[]): boolean {
-  const readers = callers.filter(({ lock }) => lock.permits === Infinity);
+  const readers = callers.filter(({ lock }) => lock.terms.permits === Infinity);
   if (readers.length > 0) return readers.length < callers.length;
-  return inside(callers) > Math.min(...callers.map(({ lock }) => lock.permits));
+  return inside(callers) > Math.min(...callers.map(({ lock }) => lock.terms.permits));
 }

@@ -1,10 +1,10 @@
 import type { SeededRandom } from "../support/seeded-random";
 import type { VirtualClock } from "../support/virtual-clock";
-import { Connection, type Hearing } from "./connection";
+import type { ProcessObserver } from "./process-observer";
 import type { Counts } from "./outcome";
 import { SimulatedProcess } from "./process";
 import { ProcessClock } from "./process-clock";
-import type { SimulatedServer } from "./server";
+import type { SimulatedStore, Way } from "./simulated-store";
 import { cleared, type Weather } from "./weather";
 
 /** Faults come early, while there are callers that they can hit. */
@@ -27,14 +27,14 @@ export class Machines {
   hasCleared = false;
   readonly #clock: VirtualClock;
   readonly #random: SeededRandom;
-  readonly #server: SimulatedServer;
+  readonly #store: SimulatedStore;
   readonly #counts: Counts;
   readonly #ends: Ends;
   /** The current processes. Each may have replaced others that crashed or were closed. */
   readonly #present: SimulatedProcess[] = [];
   readonly #keys: readonly string[];
-  readonly #hearing: Hearing;
-  readonly #connections = new Map<SimulatedProcess, Connection>();
+  readonly #observer: ProcessObserver;
+  readonly #ways = new Map<SimulatedProcess, Way>();
   #weather: Weather;
   /** By how much the server's clock was set back, in all. */
   setBackMs = 0;
@@ -42,18 +42,18 @@ export class Machines {
   constructor(
     clock: VirtualClock,
     random: SeededRandom,
-    server: SimulatedServer,
+    store: SimulatedStore,
     weather: Weather,
     counts: Counts,
     keys: readonly string[],
-    hearing: Hearing,
+    observer: ProcessObserver,
     ends: Ends,
   ) {
     this.#keys = keys;
-    this.#hearing = hearing;
+    this.#observer = observer;
     this.#clock = clock;
     this.#random = random;
-    this.#server = server;
+    this.#store = store;
     this.#weather = weather;
     this.#counts = counts;
     this.#ends = ends;
@@ -72,7 +72,7 @@ export class Machines {
   clear(): void {
     this.hasCleared = true;
     this.#weather = cleared(this.#weather);
-    this.#server.moveOn();
+    this.#store.server.moveOn();
     // A machine that was resumed too soon would not notice that it was suspended.
     for (const { clock } of this.all)
       if (!clock.isSuspended) clock.thaw(this.#random.oneOf("timer", "network"));
@@ -99,16 +99,14 @@ export class Machines {
     const startsAt = random.below(1_000_000) + 1;
     const bootStepMs = random.oneOf(1, 10, 1_000);
     const clock = new ProcessClock(this.#clock, { rate, startsAt, bootStepMs });
-    const connection = new Connection(
-      this.#clock,
+    const way = this.#store.connect({
       random,
-      clock,
-      this.#server,
-      () => this.#weather,
-      this.#hearing,
-    );
-    const process = new SimulatedProcess(number, clock, connection, random.oneOf(1_000, 300));
-    this.#connections.set(process, connection);
+      process: clock,
+      weather: () => this.#weather,
+      observer: this.#observer,
+    });
+    const process = new SimulatedProcess(number, clock, way.store, random.oneOf(1_000, 300));
+    this.#ways.set(process, way);
     return process;
   }
 
@@ -145,7 +143,7 @@ export class Machines {
   #break(process: SimulatedProcess): void {
     if (process.clock.isDead) return;
     this.#counts.breaks += 1;
-    this.#connections.get(process)?.break();
+    this.#ways.get(process)?.break();
   }
 
   #freeze({ clock }: SimulatedProcess): void {
@@ -171,11 +169,11 @@ export class Machines {
     const random = this.#random;
     for (let n = random.below(restarts + 1); n > 0; n -= 1) this.#atSomeTime(() => this.#restart());
     for (let n = random.below(stalls + 1); n > 0; n -= 1)
-      this.#atSomeTime(() => this.#server.stall(random.oneOf(100, 2_000) * random.next()));
+      this.#atSomeTime(() => this.#store.server.stall(random.oneOf(100, 2_000) * random.next()));
     for (let n = random.below(deletions + 1); n > 0; n -= 1)
-      this.#atSomeTime(() => void this.#server.delete(random.oneOf("", ...this.#keys)));
+      this.#atSomeTime(() => void this.#store.server.delete(random.oneOf("", ...this.#keys)));
     for (let n = random.below(revocations + 1); n > 0; n -= 1)
-      this.#atSomeTime(() => void this.#server.revoke(random.oneOf("", ...this.#keys)));
+      this.#atSomeTime(() => void this.#store.server.revoke(random.oneOf("", ...this.#keys)));
     if (jumps === "none") return;
     const farthestMs = random.oneOf(10, 3_000, 10_000);
     for (let n = random.below(4); n > 0; n -= 1) {
@@ -187,12 +185,12 @@ export class Machines {
 
   #jump(ms: number): void {
     if (ms < 0) this.setBackMs -= ms;
-    this.#server.jump(ms);
+    this.#store.server.jump(ms);
   }
 
   #restart(): void {
     this.#counts.restarts += 1;
-    this.#server.restartEmpty(20 + this.#random.below(1_000));
-    for (const connection of this.#connections.values()) connection.break();
+    this.#store.server.restart(20 + this.#random.below(1_000));
+    for (const way of this.#ways.values()) way.break();
   }
 }

@@ -1,13 +1,20 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { availableParallelism } from "node:os";
-import { add, noCounts, type Counts } from "./outcome";
+import { add, noCounts, type Counts, type Outcome } from "./outcome";
+import { simulatePostgres } from "./postgres/simulate";
 import { simulate } from "./world";
 
 // node --require ts-node/register/transpile-only test/simulation/many.ts [count] [first seed]
-// Each core works on slices of the seeds in its own process.
+// Each seed is a world with locks in Redis, and another one with locks in PostgreSQL. Each core works on slices of the seeds in its own process.
+
+const STORES: Readonly<Record<string, (seed: number) => Promise<Outcome>>> = {
+  Redis: (seed) => simulate(seed),
+  PostgreSQL: (seed) => simulatePostgres(seed),
+};
 
 interface Slice {
+  readonly store: string;
   readonly first: number;
   readonly count: number;
 }
@@ -21,31 +28,35 @@ interface Result {
 const SLICE = 250;
 const PROGRESS_EVERY_MS = 20_000;
 
-async function work({ first, count }: Slice): Promise<Result> {
+async function work({ store, first, count }: Slice): Promise<Result> {
+  const run = STORES[store];
+  if (run === undefined) throw new Error(`Expected a store, got ${store}`);
   const counts = noCounts();
   const failures: Result["failures"][number][] = [];
   for (let seed = first; seed < first + count; seed += 1) {
-    const outcome = await simulate(seed);
+    const outcome = await run(seed);
     add(counts, outcome.counts);
     const [problem] = outcome.problems;
-    if (problem !== undefined) failures.push({ seed, what: `${outcome.weather}: ${problem}` });
+    if (problem !== undefined) failures.push({ seed, what: `${store}, ${outcome.weather}: ${problem}` });
   }
   return { seeds: count, counts, failures };
 }
 
 async function lead(count: number, first: number): Promise<void> {
-  const slices = Array.from({ length: Math.ceil(count / SLICE) }, (_, n) => ({
-    first: first + n * SLICE,
-    count: Math.min(SLICE, count - n * SLICE),
-  }));
+  const slices: Slice[] = [];
+  for (let done = 0; done < count; done += SLICE) {
+    for (const store of Object.keys(STORES))
+      slices.push({ store, first: first + done, count: Math.min(SLICE, count - done) });
+  }
+  const worlds = count * Object.keys(STORES).length;
   const startedAt = performance.now();
   const secondsPast = (): number => (performance.now() - startedAt) / 1_000;
   const counts = noCounts();
   const failures: Result["failures"][number][] = [];
-  let seeds = 0;
+  let done = 0;
   const progress = setInterval(() => {
     console.log(
-      `${seeds} of ${count} seeds after ${Math.round(secondsPast())} s, ${failures.length} with problems`,
+      `${done} of ${worlds} worlds after ${Math.round(secondsPast())} s, ${failures.length} with problems`,
     );
   }, PROGRESS_EVERY_MS);
   const hand = async (): Promise<void> => {
@@ -57,7 +68,7 @@ async function lead(count: number, first: number): Promise<void> {
       worker.send(slice);
       const [result] = await Promise.race([reply(worker), end.then(() => [])]);
       if (result === undefined) throw new Error("a worker ended before its work was done");
-      seeds += result.seeds;
+      done += result.seeds;
       add(counts, result.counts);
       failures.push(...result.failures);
     }
@@ -71,9 +82,9 @@ async function lead(count: number, first: number): Promise<void> {
   }
   for (const { seed, what } of failures) console.log(`SEED=${seed} ${what}`);
   const all = Object.entries(counts).map(([name, n]) => `${n} ${NAMES[name as keyof Counts]}`);
-  const perSecond = Math.round(seeds / secondsPast());
+  const perSecond = Math.round(done / secondsPast());
   console.log(
-    `${seeds} seeds from ${first}: ${all.join(", ")}, ${failures.length} with problems (${Math.round(secondsPast())} s, ${perSecond} seeds per second)`,
+    `${done} worlds from seed ${first}: ${all.join(", ")}, ${failures.length} with problems (${Math.round(secondsPast())} s, ${perSecond} worlds per second)`,
   );
   process.exitCode = failures.length === 0 ? 0 : 1;
 }
@@ -83,7 +94,7 @@ const NAMES: Record<keyof Counts, string> = {
   turnedAway: "turned away",
   crashes: "crashes",
   freezes: "freezes",
-  restarts: "restarts without data",
+  restarts: "restarts of the server",
   breaks: "broken connections",
 };
 

@@ -1,7 +1,7 @@
 import { AsyncResource } from "node:async_hooks";
 import type { CancelTimer, Clock, Timer } from "../../runtime/base/clock";
 import { PlainTimer } from "../support/plain-timer";
-import type { WorldTime } from "./server";
+import type { WorldTime } from "./world-server";
 
 /** A system timer is never early, not even by a rounding error. */
 const NEVER_EARLY_MS = 0.001;
@@ -13,7 +13,7 @@ interface Event {
   readonly run: () => void;
 }
 
-/** How the time of one process differs from the world's. */
+/** The difference between the time of one process and the world's. */
 export interface Pace {
   /** Its milliseconds per millisecond of the world. */
   readonly rate: number;

@@ -2,7 +2,7 @@ import { createLocker } from "../../runtime/config/configure";
 import type { Clock } from "../../runtime/base/clock";
 import { Lock } from "../../runtime/lock/lock";
 import { MultiLock } from "../../runtime/lock/multi-lock";
-import type { Locker } from "../../runtime/lock/locker";
+import { termsOf, type Locker, type Terms } from "../../runtime/lock/locker";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
 import type { Loss } from "../../runtime/queue/loss";
 import type { Store } from "../../runtime/stores/port";
@@ -36,28 +36,30 @@ export class SimulatedProcess {
     const logger = { warn: () => belongsToNobody("a log line") };
     const commandTimeout = `${commandTimeoutMs}ms` as const;
     this.#locker = Object.assign(createLocker({ store, clock: runtimeClock, commandTimeout, logger }), own);
-    const { queues } = this.#locker;
-    const join = queues.join.bind(queues);
-    queues.join = (waiter) => {
+    const { manager } = this.#locker;
+    const join = manager.join.bind(manager);
+    manager.join = (waiter) => {
       this.lastWaitSince = waiter.waitsSince;
       return join(waiter);
     };
-    Object.assign(queues, own);
+    Object.assign(manager, own);
   }
 
   lock(key: string, options: LockOptions): Lock {
-    const { defaults } = this.#locker;
-    return new Lock({ locker: this.#locker, settings: settle(options, defaults), site: undefined }, key);
+    return new Lock(this.#termsOf(options), key);
   }
 
   locks(keys: readonly string[], options: LockOptions): MultiLock {
-    const settings = settle(options, this.#locker.defaults);
-    return new MultiLock({ locker: this.#locker, settings, site: undefined }, keys);
+    return new MultiLock(this.#termsOf(options), keys);
+  }
+
+  #termsOf(options: LockOptions): Terms {
+    return termsOf(this.#locker, settle(options, this.#locker.defaults), undefined);
   }
 
   /** Whether the process grants no more locks. */
   get isClosed(): boolean {
-    return this.#locker.queues.isClosed;
+    return this.#locker.manager.isClosed;
   }
 
   /**
@@ -67,19 +69,19 @@ export class SimulatedProcess {
   async close(patienceMs: number): Promise<void> {
     if (this.isClosing) return;
     this.isClosing = true;
-    const { queues } = this.#locker;
-    await queues.drain(patienceMs);
-    queues.revokeAll(SHUT_DOWN);
-    await queues.settled();
+    const { manager } = this.#locker;
+    await manager.drain(patienceMs);
+    manager.revokeAll(SHUT_DOWN);
+    await manager.settled();
   }
 
   /** Whether any caller waits or holds. */
   get hasQueues(): boolean {
-    return !this.#locker.queues.isEmpty;
+    return !this.#locker.manager.isEmpty;
   }
 
-  get isGivingBack(): boolean {
-    return this.#locker.queues.releaseRetries.size > 0;
+  get isRetryingReleases(): boolean {
+    return this.#locker.manager.releaseRetries.size > 0;
   }
 
   /** Resolves when this much of its own time has passed, and it is awake. */

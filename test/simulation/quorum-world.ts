@@ -91,7 +91,7 @@ class QuorumWorld {
         logger: { warn: () => belongsToNobody("a log line") },
       } as const;
       const process = new FleetProcess(configuration, own);
-      Object.assign(process.locker.queues, own);
+      Object.assign(process.locker.manager, own);
       return process;
     });
   }
@@ -109,7 +109,7 @@ class QuorumWorld {
     for (const server of this.#servers) server.recover();
     await this.#clock.advanceWhile(() => this.#check() && this.#callers > 0, 60_000);
     if (this.#problems.length === 0 && this.#callers > 0)
-      this.#report(`${this.#callers} callers wait for ever`);
+      this.#report(`${this.#callers} callers wait forever`);
     if (this.#problems.length === 0) await this.#checkTheEnd();
     return {
       problems: this.#problems,
@@ -164,14 +164,14 @@ class QuorumWorld {
     this.#inside.delete(lock);
   }
 
-  /** Checks at every step that no two callers are sure of one key. A problem ends the world. */
+  /** Checks at every step that no two callers believe they hold the same key. A problem ends the world. */
   #check(): boolean {
     const sure = new Map<string, Lock>();
     for (const [lock, key] of this.#inside) {
       if (lock.remaining() === 0) continue;
       const other = sure.get(key);
       if (other !== undefined)
-        this.#report(`${other.storeValue} and ${lock.storeValue} are both sure to hold ${key}`);
+        this.#report(`${other.storeValue} and ${lock.storeValue} both believe they hold ${key}`);
       sure.set(key, lock);
     }
     return this.#problems.length === 0;
@@ -269,13 +269,13 @@ class QuorumWorld {
       release: (request, timeoutMs) => send(({ store: at }) => at.release(request, timeoutMs)),
       peek: (keys, timeoutMs) => send(({ store: at }) => at.peek(keys, timeoutMs)),
       enqueue: (request, timeoutMs) => send(({ store: at }) => at.queue.enqueue(request, timeoutMs)),
-      dequeue: (key, place, timeoutMs) => send(({ store: at }) => at.queue.dequeue(key, place, timeoutMs)),
+      dequeue: (key, ticket, timeoutMs) => send(({ store: at }) => at.queue.dequeue(key, ticket, timeoutMs)),
       releaseAndEnqueue: (held, request, timeoutMs) =>
         send(({ store: at }) => at.queue.releaseAndEnqueue(held, request, timeoutMs)),
       listen: (listener) =>
         server.listen({
           ...listener,
-          onWakeUp: (place) => void travel().then(() => listener.onWakeUp(place)),
+          onWakeUp: (ticket) => void travel().then(() => listener.onWakeUp(ticket)),
         }),
       close: async () => {},
     });
@@ -317,8 +317,8 @@ class Server {
   #empty(): Member {
     const member = memoryMember(this.#clock);
     member.store.listen({
-      onWakeUp: (place) => {
-        if (member === this.member) for (const listener of this.#listeners) listener.onWakeUp(place);
+      onWakeUp: (ticket) => {
+        if (member === this.member) for (const listener of this.#listeners) listener.onWakeUp(ticket);
       },
       onReconnect() {},
       onWarning() {},

@@ -54,7 +54,7 @@ function seedsOf(count: number): number[] {
 }
 
 for (const [name, weather] of Object.entries(WEATHERS)) {
-  test(`no two callers are sure of one lock, tokens rise, and nothing is left ${name}`, async (t) => {
+  test(`no two callers believe they hold the same lock, tokens rise, and nothing is left ${name}`, async (t) => {
     let [served, refused, troubles] = [0, 0, 0];
     for (const seed of seedsOf(Number(SEEDS))) {
       const outcome = await simulateQuorum(seed, weather);
@@ -79,12 +79,12 @@ async function problemsOf(weather: QuorumWeather, faults: QuorumFaults): Promise
 const ALL_OF_IT = WEATHERS["while all of this happens"] ?? CALM;
 
 test("the simulation finds a quorum that counts two of five masters as a majority", async (t) => {
-  t.regex(await problemsOf(ALL_OF_IT, { majority: 2 }), /both sure to hold/);
+  t.regex(await problemsOf(ALL_OF_IT, { majority: 2 }), /both believe they hold/);
 });
 
 test("the simulation finds a quorum that counts masters which have just lost their locks", async (t) => {
   const weather = WEATHERS["while masters restart empty behind partitions"] ?? CALM;
-  t.regex(await problemsOf(weather, { forgetsRestarts: true }), /both sure to hold/);
+  t.regex(await problemsOf(weather, { forgetsRestarts: true }), /both believe they hold/);
 });
 
 test("the simulation finds a quorum that writes its fencing tokens to no majority", async (t) => {

@@ -99,21 +99,21 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
   const before = await inboxes(client);
   const store = redisStore(client);
   const open = deferred();
-  const hints: string[] = [];
+  const wakeUps: string[] = [];
   let marker: { readonly id: string; readonly reached: () => void } | undefined;
   const unsubscribe = store.listen({
-    onWakeUp(place) {
-      if (place === undefined) open.resolve();
-      else if (place === marker?.id) marker.reached();
-      else hints.push(place);
+    onWakeUp(ticket) {
+      if (ticket === undefined) open.resolve();
+      else if (ticket === marker?.id) marker.reached();
+      else wakeUps.push(ticket);
     },
     onReconnect() {},
     onWarning() {},
   });
   // The inbox opens at the first wait.
   const id = Buffer.from(opener).toString("hex");
-  const [key, place, requestId] = [`LOCK_${opener}`, id.padStart(32, "0"), id.padStart(32, "1")];
-  await store.queue.enqueue({ key, ticket: place, requestId, lockTimeMs: 1_000, fencing: false }, 30_000);
+  const [key, ticket, requestId] = [`LOCK_${opener}`, id.padStart(32, "0"), id.padStart(32, "1")];
+  await store.queue.enqueue({ key, ticket, requestId, lockTimeMs: 1_000, fencing: false }, 30_000);
   await open.promise;
   await store.release({ key, requestId }, 30_000);
   const inbox = (await inboxes(client)).find((channel) => !before.includes(channel));
@@ -127,7 +127,7 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
       marker = { id: `marker ${(looks += 1)}`, reached: reached.resolve };
       await client.publish(inbox, marker.id);
       await reached.promise;
-      return hints.splice(0);
+      return wakeUps.splice(0);
     },
     async close() {
       unsubscribe();

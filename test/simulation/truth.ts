@@ -6,15 +6,16 @@ import type {
   AcquireRequest,
 } from "../../runtime/stores/port";
 import { closedAfter, isReserved, reservedFor } from "../../runtime/stores/value";
+import { Guards } from "./guards";
 
-/** What a key holds by the server's own replies, and the tickets in its queue, in order. */
+/** The value of a key by the server's own replies, and the tickets in its queue, in order. */
 interface KeyTruth {
   held: { readonly value: string; expiresAt: number } | undefined;
   /** The shared holds, by the request IDs of their commands. */
   readonly shares: Map<string, Share>;
-  readonly places: Map<string, { readonly permits: number; readonly since: number }>;
+  readonly waiters: Map<string, { readonly permits: number; readonly since: number }>;
   lastToken: number;
-  /** How often the server broke its word: lost the key, or let its clock step forward. */
+  /** How often the server broke its promise: lost the key, or let its clock step forward. */
   life: number;
 }
 
@@ -35,13 +36,19 @@ export interface Grant {
   until: number;
   /** How many sections have run on it. */
   sections: number;
-  /** Whether the command took the key twice. Then no reply proves that the key was held all the time. */
-  isTakenAgain: boolean;
+  /** Whether the command acquired the key twice. Then no reply proves that the key was held all the time. */
+  isAcquiredAgain: boolean;
+}
+
+/** A hold that a restart of the server has kept. */
+export interface RestoredHold extends Share {
+  readonly key: string;
+  readonly value: string;
 }
 
 const CLAIM_LASTS_MS = 1_500;
 
-/** A process writes its number in the ids of its commands and places. */
+/** Returns an ID that begins with the number of its process, as request IDs and tickets do. */
 export function requestIdOf(process: number, n: number): string {
   return process.toString(16).padStart(12, "0") + n.toString(16).padStart(20, "0");
 }
@@ -55,6 +62,9 @@ export function processOf(requestId: string): number {
  * agrees.
  */
 export class Truth {
+  readonly guards: Guards;
+  /** Whether the server calls `removed()`. Otherwise it removes what has expired with each command for the key. */
+  reportsRemovals = false;
   readonly #now: () => number;
   readonly #report: (problem: string) => void;
   /** Whether tickets end only when they are served. Then the queue must keep its exact order. */
@@ -71,6 +81,7 @@ export class Truth {
   constructor(now: () => number, report: (problem: string) => void, isCalm: boolean) {
     this.#now = now;
     this.#report = report;
+    this.guards = new Guards(report);
     this.#isCalm = isCalm;
   }
 
@@ -96,14 +107,14 @@ export class Truth {
     return held === undefined ? [...this.#shares(truth).keys()] : [held.value];
   }
 
-  /** Returns the first waiter, if there is room for it beside the shared holds. */
+  /** Returns the first waiter, if there is room for it among the shared holds. */
   firstWithRoom(key: string): string | undefined {
     const truth = this.#of(key);
     const shares = this.#shares(truth);
-    const [first] = truth.places;
+    const [first] = truth.waiters;
     if (first === undefined) return undefined;
-    const [place, { permits }] = first;
-    return shares.size > 0 && roomBeside(permits, [...shares.values()]) > 0 ? place : undefined;
+    const [ticket, { permits }] = first;
+    return shares.size > 0 && roomBeside(permits, [...shares.values()]) > 0 ? ticket : undefined;
   }
 
   /** Returns how many callers may be inside on the shared hold. */
@@ -114,14 +125,14 @@ export class Truth {
 
   /** Returns since when the first waiter waits that a reader of that time may not pass. It may pass other readers. */
   waitsSince(key: string, before: number): number {
-    const waiting = [...this.#of(key).places.values()].filter(
+    const waiting = [...this.#of(key).waiters.values()].filter(
       ({ since, permits }) => since < before && permits < Infinity,
     );
     return Math.min(...waiting.map(({ since }) => since));
   }
 
-  /** Returns whether the server has kept its word since it last granted the holder the key. */
-  hasKeptItsWord(key: string, requestId: string): boolean {
+  /** Returns whether the server has kept its promise since it last granted the holder the key. */
+  hasKeptPromise(key: string, requestId: string): boolean {
     const { life } = this.#of(key);
     return (this.#grants.get(requestId)?.life ?? life) === life;
   }
@@ -152,7 +163,7 @@ export class Truth {
   }
 
   /** The server reads the key. What has expired is gone then, even if its clock is set back afterwards. */
-  looksAt(key: string): void {
+  reads(key: string): void {
     const truth = this.#of(key);
     if (truth.held !== undefined && this.#held(truth) === undefined) this.#free(truth);
     this.#writes(truth);
@@ -160,28 +171,30 @@ export class Truth {
 
   /** The server removes expired shared holds, even if its clock is set back afterwards. */
   #writes(truth: KeyTruth): void {
+    if (this.reportsRemovals) return;
     const shares = this.#shares(truth);
     for (const requestId of truth.shares.keys()) if (!shares.has(requestId)) truth.shares.delete(requestId);
   }
 
   // ---- what the server does ---------------------------------------------------------------------------
 
-  taken(asked: AcquireRequest | EnqueueRequest, reply: Acquired): void {
+  acquired(asked: AcquireRequest | EnqueueRequest, reply: Acquired): void {
     const { key, requestId, lockTimeMs, permits = 1, ...request } = asked;
     const { count = 1 } = reply;
     const truth = this.#of(key);
-    const place = "ticket" in request ? request.ticket : undefined;
+    const ticket = "ticket" in request ? request.ticket : undefined;
     const held = this.#held(truth);
-    const isInTurn = place !== undefined && held?.value === reservedFor(place);
+    this.guards.granted(key, { requestId, permits });
+    const isInTurn = ticket !== undefined && held?.value === reservedFor(ticket);
     if (held !== undefined && !isInTurn)
       this.#report(`${key} was granted to ${requestId} while ${held.value} held it`);
     const shares = this.#shares(truth);
     if (shares.size > 0 && roomBeside(permits, [...shares.values()]) < count)
       this.#report(`${key} was granted to ${requestId} while ${[...shares.keys()].join(" and ")} held it`);
     const mayPass =
-      permits === Infinity && [...truth.places.values()].every((one) => one.permits === permits);
-    if (!isInTurn && !(mayPass && shares.size > 0)) this.#serve(key, truth, place ?? requestId);
-    if (place !== undefined) truth.places.delete(place);
+      permits === Infinity && [...truth.waiters.values()].every((one) => one.permits === permits);
+    if (!isInTurn && !(mayPass && shares.size > 0)) this.#serve(key, truth, ticket ?? requestId);
+    if (ticket !== undefined) truth.waiters.delete(ticket);
     const expiresAt = this.#now() + lockTimeMs;
     this.#writes(truth);
     if (permits > 1) truth.shares.set(requestId, { permits, count, expiresAt });
@@ -195,10 +208,10 @@ export class Truth {
         life,
         until: expiresAt,
         sections: 0,
-        isTakenAgain: false,
+        isAcquiredAgain: false,
       });
     } else {
-      before.isTakenAgain = true;
+      before.isAcquiredAgain = true;
       promise(before, truth, expiresAt);
     }
     this.#drew(key, truth, reply.fencingToken);
@@ -230,11 +243,13 @@ export class Truth {
   /** A revoked hold is no longer renewed, and keeps the key until its release. */
   revoked(key: string, requestId: string): void {
     this.#revoked.add(requestId);
+    this.guards.ends(requestId);
     this.#writes(this.#of(key));
   }
 
   /** @param cooldownMs how long no caller may acquire the key from now on */
-  dropped(key: string, requestId: string, cooldownMs?: number): void {
+  released(key: string, requestId: string, cooldownMs?: number): void {
+    this.guards.ends(requestId);
     const truth = this.#of(key);
     if (truth.shares.delete(requestId)) this.#writes(truth);
     if (truth.held?.value !== requestId) return;
@@ -242,34 +257,34 @@ export class Truth {
     else truth.held = { value: closedAfter(requestId), expiresAt: this.#now() + cooldownMs };
   }
 
-  placed({ key, ticket, permits = 1 }: EnqueueRequest): void {
-    const { places } = this.#of(key);
-    if (!places.has(ticket)) places.set(ticket, { permits, since: this.#now() });
+  enqueued({ key, ticket, permits = 1 }: EnqueueRequest): void {
+    const { waiters } = this.#of(key);
+    if (!waiters.has(ticket)) waiters.set(ticket, { permits, since: this.#now() });
     this.#waitFor.set(ticket, key);
     this.#gone.delete(ticket);
   }
 
   /** Returns the key of the ticket. */
-  keyOf(place: string): string | undefined {
-    return this.#waitFor.get(place);
+  keyOf(ticket: string): string | undefined {
+    return this.#waitFor.get(ticket);
   }
 
   /** The queue reserves the key for the ticket. */
-  reserved(place: string): void {
-    const key = this.#waitFor.get(place);
+  reserved(ticket: string): void {
+    const key = this.#waitFor.get(ticket);
     if (key === undefined) return; // It was enqueued and served at once, as the reply says.
-    if (this.#gone.has(place)) this.#report(`${place} was offered ${key}, and has left`);
+    if (this.#gone.has(ticket)) this.#report(`${ticket} was offered ${key}, and has left`);
     const truth = this.#of(key);
-    this.#serve(key, truth, place);
-    truth.held = { value: reservedFor(place), expiresAt: this.#now() + CLAIM_LASTS_MS };
+    this.#serve(key, truth, ticket);
+    truth.held = { value: reservedFor(ticket), expiresAt: this.#now() + CLAIM_LASTS_MS };
   }
 
   /** A waiter has left, and must be offered nothing more. */
-  left(key: string, place: string): void {
+  dequeued(key: string, ticket: string): void {
     const truth = this.#of(key);
-    this.#gone.add(place);
-    truth.places.delete(place);
-    if (truth.held?.value === reservedFor(place)) this.#free(truth);
+    this.#gone.add(ticket);
+    truth.waiters.delete(ticket);
+    if (truth.held?.value === reservedFor(ticket)) this.#free(truth);
   }
 
   #free(truth: KeyTruth): void {
@@ -277,20 +292,54 @@ export class Truth {
   }
 
   /** A key goes to its first waiter, or to any caller if nobody waits. */
-  #serve(key: string, { places }: KeyTruth, place: string): void {
-    const [first] = places.keys();
-    if (this.#isCalm && first !== undefined && first !== place)
-      this.#report(`${key} went to ${place} before ${first}, which came first to the queue`);
-    places.delete(place);
+  #serve(key: string, { waiters }: KeyTruth, ticket: string): void {
+    const [first] = waiters.keys();
+    if (this.#isCalm && first !== undefined && first !== ticket)
+      this.#report(`${key} went to ${ticket} before ${first}, which came first to the queue`);
+    waiters.delete(ticket);
   }
 
-  // ---- how the server breaks its word -----------------------------------------------------------------
+  /** The server removes a hold that is over. */
+  removed(key: string, requestId: string): void {
+    const truth = this.#of(key);
+    truth.shares.delete(requestId);
+    if (truth.held?.value === requestId) this.#free(truth);
+  }
+
+  /**
+   * The server restarts with these holds. Those that it had ended before are back. Its queues may be older, too, and the processes correct
+   * that.
+   */
+  restarted(holds: readonly RestoredHold[]): void {
+    const before = new Set([...this.#keys.keys()].flatMap((key) => this.values(key)));
+    this.#gone.clear();
+    for (const truth of this.#keys.values()) {
+      truth.waiters.clear();
+      truth.shares.clear();
+      this.#free(truth);
+    }
+    for (const { key, value, permits, count, expiresAt } of holds) {
+      const truth = this.#of(key);
+      if (permits > 1) truth.shares.set(value, { permits, count, expiresAt });
+      else truth.held = { value, expiresAt };
+      if (before.has(value)) continue;
+      this.#overstaying.add(value);
+      this.guards.restored(value);
+    }
+  }
+
+  /** The server keeps the hold to the end of its lock time, because its release came too early. */
+  overstays(requestId: string): void {
+    this.#overstaying.add(requestId);
+  }
+
+  // ---- how the server breaks its promise -----------------------------------------------------------------
 
   /** The server loses its data. Fencing tokens must still rise. */
   forget(): void {
     for (const truth of this.#keys.values()) {
       truth.life += 1;
-      truth.places.clear();
+      truth.waiters.clear();
       truth.shares.clear();
       this.#free(truth);
     }
@@ -298,7 +347,7 @@ export class Truth {
 
   /** The server loses what one key holds, because an operator deletes it. */
   deleted(key: string, requestId: string): void {
-    this.dropped(key, requestId);
+    this.released(key, requestId);
     this.#of(key).life += 1;
   }
 
@@ -329,7 +378,7 @@ export class Truth {
   #of(key: string): KeyTruth {
     let truth = this.#keys.get(key);
     if (truth === undefined) {
-      truth = { held: undefined, shares: new Map(), places: new Map(), lastToken: 0, life: 0 };
+      truth = { held: undefined, shares: new Map(), waiters: new Map(), lastToken: 0, life: 0 };
       this.#keys.set(key, truth);
     }
     return truth;
@@ -343,7 +392,7 @@ function promise(grant: Grant, { life }: KeyTruth, until: number): void {
   grant.until = until;
 }
 
-/** Returns how many more may enter: readers only beside readers, others up to the smallest number of permits. */
+/** Returns how many more may enter: readers only with readers, others up to the smallest number of permits. */
 function roomBeside(permits: number, others: readonly Share[]): number {
   const isReader = permits === Infinity;
   if (isReader || others.some((other) => other.permits === Infinity)) {
@@ -355,6 +404,6 @@ function roomBeside(permits: number, others: readonly Share[]): number {
 
 /** Describes what a key holds, for the text of a problem. */
 export function describeHolder(value: string | undefined): string {
-  if (value === undefined) return "nobody has it";
-  return isReserved(value) ? "it is kept for one who waits" : `${value} has it`;
+  if (value === undefined) return "nobody holds it";
+  return isReserved(value) ? "it is reserved for a waiter" : `${value} holds it`;
 }

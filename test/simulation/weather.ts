@@ -10,7 +10,7 @@ export interface Weather {
   readonly lost: number;
   readonly replyLost: number;
   readonly refused: number;
-  readonly hintLost: number;
+  readonly wakeUpLost: number;
   /** The probability that a command runs a round trip later: NOSCRIPT, MOVED, ASK, TRYAGAIN. */
   readonly detours: number;
   /** The probability that a command runs twice, the second time at any time. */
@@ -35,7 +35,7 @@ export interface Weather {
   readonly deletions: number;
   /** How often an operator revokes the holds of a key. */
   readonly revocations: number;
-  /** Which way the server's clock may be set. */
+  /** The direction in which the server's clock may be set. */
   readonly jumps: "none" | "forward" | "backward" | "both";
   /** The probability that a caller gives up while it waits. */
   readonly abort: number;
@@ -53,7 +53,7 @@ const CALM: Weather = {
   lost: 0,
   replyLost: 0,
   refused: 0,
-  hintLost: 0,
+  wakeUpLost: 0,
   detours: 0,
   duplicated: 0,
   readTogether: 0,
@@ -82,7 +82,7 @@ const LOSSY: Weather = {
   lost: 0.03,
   replyLost: 0.03,
   refused: 0.03,
-  hintLost: 0.2,
+  wakeUpLost: 0.2,
   crash: 0.3,
   close: 0.1,
   jumps: "both",
@@ -96,7 +96,7 @@ const STORMY: Weather = {
   lost: 0.1,
   replyLost: 0.1,
   refused: 0.1,
-  hintLost: 0.5,
+  wakeUpLost: 0.5,
   breaks: 1,
   crash: 0.3,
   clearsAfterMs: 15_000,
@@ -107,7 +107,7 @@ const FREEZING: Weather = {
   name: "freezing",
   latencyMs: 80,
   replyLost: 0.01,
-  hintLost: 0.05,
+  wakeUpLost: 0.05,
   crash: 0.1,
   freezes: 6,
   stalls: 2,
@@ -117,7 +117,7 @@ const BREAKING: Weather = {
   ...BAD,
   name: "breaking",
   latencyMs: 60,
-  hintLost: 0.1,
+  wakeUpLost: 0.1,
   breaks: 6,
   crash: 0.2,
   close: 0.3,
@@ -129,7 +129,7 @@ const FORGETFUL: Weather = {
   ...BAD,
   name: "forgetful",
   latencyMs: 30,
-  hintLost: 0.05,
+  wakeUpLost: 0.05,
   breaks: 1,
   crash: 0.2,
   restarts: 3,
@@ -143,7 +143,7 @@ const DISORDERLY: Weather = {
   name: "disorderly",
   latencyMs: 20,
   overtaking: true,
-  hintLost: 0.05,
+  wakeUpLost: 0.05,
   detours: 0.3,
   connections: 2,
   close: 0.2,
@@ -157,7 +157,7 @@ const REPEATING: Weather = {
   ...BAD,
   name: "repeating",
   latencyMs: 60,
-  hintLost: 0.1,
+  wakeUpLost: 0.1,
   detours: 0.1,
   duplicated: 0.2,
   connections: 2,
@@ -171,7 +171,7 @@ const SLEEPY: Weather = {
   ...BAD,
   name: "sleepy",
   latencyMs: 40,
-  hintLost: 0.05,
+  wakeUpLost: 0.05,
   replyLost: 0.02,
   suspensions: 3,
   deletions: 2,
@@ -193,7 +193,7 @@ function changeable(random: SeededRandom): Weather {
     lost: some(0.05, 0),
     replyLost: some(0.05, 0),
     refused: some(0.05, 0),
-    hintLost: some(0.3, 0),
+    wakeUpLost: some(0.3, 0),
     detours: some(0.2, 0),
     duplicated: some(0.1, 0),
     readTogether: some(0.5, 0),

@@ -13,14 +13,12 @@ import { Invariants } from "./invariants";
 import { Machines } from "./machines";
 import { noCounts, type Outcome } from "./outcome";
 import type { SimulatedProcess } from "./process";
-import { SimulatedServer } from "./server";
+import { inRedis, type OpenStore, type SimulatedStore } from "./simulated-store";
 import type { Tamper } from "./tampering";
 import { KINDS, weatherOf, type Weather } from "./weather";
 
 const LONGEST_LOCK_TIME_MS = 10_000;
 const LONGEST_SUSPENSION_MS = 25_000;
-/** The time of a few commands. */
-const CALM_IDLE_MS = 25;
 /** The time of a command that was lost before the weather cleared, a pause, and another command. */
 const HEALED_IDLE_MS = 2_500;
 /** The same after a resume. A waiter behind a hold that is not renewed may sleep for its whole lock time. */
@@ -31,7 +29,12 @@ const RESUMED_IDLE_MS = 7_000;
  * at random, and `Invariants` checks every step.
  */
 export function simulate(seed: number, tamper: Tamper = (store) => store): Promise<Outcome> {
-  return new World(seed, tamper).run();
+  return simulateOver(seed, inRedis(tamper));
+}
+
+/** Does the same over any store. */
+export function simulateOver(seed: number, open: OpenStore): Promise<Outcome> {
+  return new World(seed, open).run();
 }
 
 /** The key of a call with a reentrant lock. */
@@ -46,7 +49,7 @@ class World {
   readonly #random: SeededRandom;
   readonly #clock = new VirtualClock();
   readonly #invariants: Invariants;
-  readonly #server: SimulatedServer;
+  readonly #store: SimulatedStore;
   readonly #isCalm: boolean;
   readonly #counts = noCounts();
   readonly #machines: Machines;
@@ -74,7 +77,7 @@ class World {
   /** The number of calls that have not ended. */
   #underWay = 0;
 
-  constructor(seed: number, tamper: Tamper) {
+  constructor(seed: number, open: OpenStore) {
     this.#seed = seed;
     this.#random = new SeededRandom(seed);
     this.#weather = weatherOf(seed, this.#random);
@@ -86,17 +89,17 @@ class World {
       this.#isNesting ? 5 : this.#random.oneOf(1, 2, 2, 5),
     );
     let invariants: Invariants | undefined;
-    this.#server = new SimulatedServer(
-      this.#clock,
-      (serverNow) => {
+    this.#store = open({
+      world: this.#clock,
+      random: this.#random,
+      judge: (serverNow) => {
         const allowances = { isCalm: this.#isCalm, idleMs: () => this.#idleMs };
         invariants = new Invariants(() => this.#clock.now(), serverNow, allowances);
-        return invariants.truth;
+        return invariants;
       },
-      tamper,
-      () => this.#looks(),
-    );
-    if (invariants === undefined) throw new Error("Expected the server to ask for the truth");
+      onExecuted: () => this.#looks(),
+    });
+    if (invariants === undefined) throw new Error("Expected the store to ask for its judge");
     this.#invariants = invariants;
     this.#lockTimes = this.#isCalm ? ["10s", "5s", "4s"] : ["6s", "800ms", "300ms"];
     this.#forSeveral = this.#random.oneOf(0, 0, 0.3);
@@ -106,17 +109,17 @@ class World {
     this.#machines = new Machines(
       this.#clock,
       this.#random,
-      this.#server,
+      this.#store,
       this.#weather,
       this.#counts,
       this.#keys,
       {
         onDelivered: () => queueMicrotask(() => this.#looks()),
-        onAsk: (requestId) => this.#invariants.beliefs.asks(requestId),
-        onGiveUp: (requestId) => this.#invariants.beliefs.givesUp(requestId),
-        onTaken: (requestId) => this.#invariants.beliefs.hears(requestId),
-        onNotDropped: (key, requestId) => this.#invariants.heardOfLoss(key, requestId),
-        onSpinning: () => this.#invariants.report("commands fail, and are sent again at once, without end"),
+        onAcquireSent: (requestId) => this.#invariants.beliefs.acquireSent(requestId),
+        onReleaseSent: (requestId) => this.#invariants.beliefs.releaseSent(requestId),
+        onAcquired: (requestId) => this.#invariants.beliefs.grantReceived(requestId),
+        onNotReleased: (key, requestId) => this.#invariants.notReleased(key, requestId),
+        onSpinning: () => this.#invariants.report("failed commands are retried immediately, without end"),
       },
       {
         onCrash: (process) => this.#crashed(process),
@@ -130,9 +133,9 @@ class World {
     if (this.#weather.suspensions === 0 || this.#random.happens(0.1)) this.#invariants.checkBeliefs();
   }
 
-  /** How long a key may be free beside a waiter. */
+  /** The longest time for which a key may be free while a caller waits. */
   get #idleMs(): number {
-    if (this.#isCalm) return CALM_IDLE_MS;
+    if (this.#isCalm) return this.#store.calmIdleMs;
     if (!this.#machines.hasCleared) return Infinity;
     return this.#weather.suspensions > 0 ? RESUMED_IDLE_MS : HEALED_IDLE_MS;
   }
@@ -153,7 +156,7 @@ class World {
     await this.#steps(60_000 + calls * (3_000 + 3_000));
     const { problems } = this.#invariants;
     if (problems.length === 0) {
-      if (this.#underWay > 0) this.#invariants.report(`${this.#underWay} callers wait for ever`);
+      if (this.#underWay > 0) this.#invariants.report(`${this.#underWay} callers wait forever`);
       if (this.#isCalm) this.#checkSpeed(startedAt, spreadMs);
       await this.#clock.advance(LONGEST_SUSPENSION_MS + 2 * LONGEST_LOCK_TIME_MS + this.#machines.setBackMs);
       await this.#checkTheEnd();
@@ -195,14 +198,14 @@ class World {
 
   async #serve(call: Call, caller: Caller): Promise<void> {
     const from = caller.process;
-    const { lock, goesAway } = caller;
+    const { lock, abortController } = caller;
     try {
-      const acquired = lock.acquire(goesAway.signal);
+      const acquired = lock.acquire(abortController.signal);
       this.#sameTick(from);
       let isHeld = await acquired;
       while (!isHeld) {
         if (!(await lock.retryCheck())) return this.#turnAway(caller, undefined);
-        isHeld = await lock.acquire(goesAway.signal);
+        isHeld = await lock.acquire(abortController.signal);
       }
     } catch (error) {
       if (caller.state === "waiting") this.#turnAway(caller, error);
@@ -244,12 +247,12 @@ class World {
       locks.assertHeld();
     } catch (error) {
       await locks.release().catch(() => {});
-      if (this.#isCalm) this.#invariants.report(`${locks.key} were not had: ${errorMessage(error)}`);
+      if (this.#isCalm) this.#invariants.report(`${locks.key} were not acquired: ${errorMessage(error)}`);
       if (this.#waitsNoMore(locks)) this.#counts.turnedAway += 1;
       return;
     }
     const callers = locks.locks.map((lock) =>
-      this.#callerOf(process, lock, options, { joinedAt, budgetMs: retryTimes * waitMs, isOfSeveral: true }),
+      this.#callerOf(process, lock, options, { joinedAt, budgetMs: retryTimes * waitMs, isMultiKey: true }),
     );
     if (!this.#waitsNoMore(locks)) return;
     this.#underWay += callers.length;
@@ -365,17 +368,17 @@ class World {
       watchesSignal: this.#random.happens(this.#isNesting ? 1 : 0.5),
       isNested: false,
       isInside: false,
-      isOfSeveral: false,
+      isMultiKey: false,
       isReentrant: options.reentrant === true,
       hasFrame: options.reentrant === true || options.mode === "read",
-      isHeldToItsEnd: options.autoUnlock !== false,
+      releasesItself: options.autoUnlock !== false,
       isReleasedInBackground: options.release === "background",
-      goesAway: new AbortController(),
+      abortController: new AbortController(),
       state: "waiting",
       storeValue: undefined,
       grant: undefined,
-      wasKeptToItsEnd: false,
-      mustBeTold: false,
+      wasKeptToTheEnd: false,
+      mustGetError: false,
       mayBeSilent: false,
       silentSince: undefined,
       ...of,
@@ -432,6 +435,7 @@ class World {
     const mostOthers = mayTryAnother ? 3 : 0;
     for (let n = 0; n < mostOthers && random.happens(this.#isNesting ? 0.8 : 0.2); n += 1)
       await this.#tryAnother(call, caller);
+    if (!this.#isCalm && this.#store.transact !== undefined) await this.#store.transact(caller);
     const isLong = random.happens(this.#isCalm ? 0.05 : this.#isNesting ? 0.7 : 0.3);
     const ms = isLong ? random.below(3_000) : random.below(this.#briefMs);
     this.#sectionsMs += ms;
@@ -504,7 +508,7 @@ class World {
   async #enterAgain({ key, process, lock: outer }: Caller, ms: number): Promise<void> {
     // Its own options, except the mode and the permits.
     const { mode: _, permits: __, ...how } = this.#chooseHow();
-    const { permits } = outer;
+    const { permits } = outer.terms;
     const fencing = how.fencing === true && permits === 1;
     const options: LockOptions = {
       ...how,
@@ -554,7 +558,7 @@ class World {
   #goAway(caller: Caller): void {
     if (caller.state !== "waiting") return;
     this.#disappear(caller);
-    if (this.#random.happens(0.7)) caller.goesAway.abort();
+    if (this.#random.happens(0.7)) caller.abortController.abort();
     else caller.lock.release().catch(() => {});
   }
 
@@ -585,36 +589,24 @@ class World {
   #checkSpeed(startedAt: number, spreadMs: number): void {
     const tookMs = this.#clock.now() - startedAt;
     const allowedMs = spreadMs + this.#sectionsMs + this.#counts.served * 8 * this.#weather.latencyMs + 20;
-    if (tookMs > allowedMs) this.#invariants.report(`it took ${tookMs} ms, where ${allowedMs} ms are enough`);
+    if (tookMs > allowedMs)
+      this.#invariants.report(`it took ${tookMs} ms instead of at most ${allowedMs} ms`);
   }
 
   /** Checks that nothing is left. Lost holds have expired with their lock times. */
   async #checkTheEnd(): Promise<void> {
     for (const key of this.#keys) {
-      if (!(await this.#isForgotten(key))) this.#invariants.report(`${key} is not forgotten at the end`);
+      if (!(await this.#store.server.isForgotten(key)))
+        this.#invariants.report(`${key} is not forgotten at the end`);
     }
     for (const process of this.#machines.all) {
       if (process.clock.isDead) continue;
       if (process.hasQueues) this.#invariants.report(`process ${process.number} has a queue at the end`);
-      if (process.isGivingBack && this.#isCalm)
-        this.#invariants.report(`process ${process.number} gives something back at the end`);
+      if (process.isRetryingReleases && this.#isCalm)
+        this.#invariants.report(`process ${process.number} still retries a release at the end`);
     }
     const { pendingTimers } = this.#clock;
     if (pendingTimers > 0) this.#invariants.report(`${pendingTimers} timers are left at the end`);
-  }
-
-  /** Returns whether the key has no holder and no waiter. */
-  async #isForgotten(key: string): Promise<boolean> {
-    const [probe, next] = ["e", "f"].map((digit) => ({
-      key,
-      requestId: digit.repeat(32),
-      lockTimeMs: 1,
-      fencing: false,
-    }));
-    if (probe === undefined || next === undefined) return false;
-    if (!(await this.#server.take(probe)).acquired) return false;
-    const reply = await this.#server.next(probe, { ...next, ticket: "d".repeat(32) });
-    return reply.released && reply.next !== "enqueued";
   }
 }
 

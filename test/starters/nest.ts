@@ -113,12 +113,37 @@ function builtBySwc(starter: Omit<Starter, "name">, options = ""): Omit<Starter,
   return rest;
 }
 
+/** Turns the project into a monorepo, where NestJS 11 builds with webpack, and NestJS 12 with Rspack. */
+function inMonorepo(
+  version: string,
+  packages: string,
+  starter: Omit<Starter, "name">,
+  lint: string,
+): Omit<Starter, "name"> {
+  const moved = <V>(entries: Readonly<Record<string, V>> = {}): Record<string, V> =>
+    Object.fromEntries(Object.entries(entries).map(([file, value]) => [`apps/app/${file}`, value]));
+  const generate = `npx @nestjs/cli@${version} generate app second`;
+  return {
+    ...starter,
+    create: `${starter.create ?? ""} && cd app && npm install && ${generate}`,
+    install: `npm install {lockweave} ioredis@6.0.0 && npm install --save-dev ${packages}`,
+    files: moved(starter.files),
+    edit: moved(starter.edit),
+    tagged: `apps/app/${starter.tagged}`,
+    lint, // The scripts of the starters fail in a monorepo, also without Lockweave.
+    check: '--output "dist/**/*.js"',
+  };
+}
+
+const WEBPACK = "webpack@5.112.2 webpack-node-externals@3";
+const RSPACK = "@rspack/core@2 webpack-node-externals@3 tsconfig-paths-webpack-plugin@4";
+
 export const NEST: readonly Starter[] = [
   { name: "nest-11", ...NEST_11 },
   { name: "nest-12", ...NEST_12 },
   {
     name: "nest-11-webpack",
-    ...builtBy("webpack", "webpack@5.112.2 webpack-node-externals@3", NEST_11),
+    ...builtBy("webpack", WEBPACK, NEST_11),
   },
   {
     name: "nest-11-swc",
@@ -128,6 +153,8 @@ export const NEST: readonly Starter[] = [
   { name: "nest-12-swc", ...builtBySwc(NEST_12, '\n    "typeCheck": true,') },
   {
     name: "nest-12-rspack",
-    ...builtBy("rspack", "@rspack/core@2 webpack-node-externals@3 tsconfig-paths-webpack-plugin@4", NEST_12),
+    ...builtBy("rspack", RSPACK, NEST_12),
   },
+  { name: "nest-11-monorepo", ...inMonorepo("11.0.24", WEBPACK, NEST_11, "npx eslint apps/app") },
+  { name: "nest-12-monorepo", ...inMonorepo("12.0.8", RSPACK, NEST_12, "npx oxlint --type-aware apps/app") },
 ];

@@ -49,11 +49,11 @@ export function json(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;
 }
 
-/** Returns the code in docs/getting-started.md that names this file in its first line. */
+/** Returns the code in docs/frameworks.md that names this file in its first line. */
 export function documented(file: string): string {
-  const page = readFileSync(join(__dirname, "../../docs/getting-started.md"), "utf8");
+  const page = readFileSync(join(__dirname, "../../docs/frameworks.md"), "utf8");
   const [, code = ""] = page.split(`\`\`\`ts\n// ${file}\n`);
   const [text = ""] = code.split("```");
-  if (text === "") throw new Error(`docs/getting-started.md has no ${file}`);
+  if (text === "") throw new Error(`docs/frameworks.md has no ${file}`);
   return text;
 }

@@ -33,6 +33,8 @@ export interface Starter {
   readonly files: Files;
   /** The user's changes to files of the starter. */
   readonly edit?: Readonly<Record<string, (text: string) => string>>;
+  /** The user's changes that `init` asks for. */
+  readonly byUser?: Readonly<Record<string, (text: string) => string>>;
   /** The file with the tagged function. */
   readonly tagged: string;
   readonly build?: string;

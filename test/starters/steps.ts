@@ -41,7 +41,15 @@ export const STEPS: readonly Step[] = [
     name: "init",
     isNeeded: true,
     run: async ({ home, starter }) =>
-      expectCode(await run(home, `${starter.runner ?? "npx"} lockweave init --yes`), 0),
+      expectCode(
+        await run(home, `${starter.runner ?? "npx"} lockweave init --yes`),
+        starter.byUser === undefined ? 0 : 1, // It exits with 1 if it leaves something to the user.
+      ),
+  },
+  {
+    name: "what init asks for",
+    isNeeded: true,
+    run: ({ project, starter }) => (starter.byUser === undefined ? undefined : edit(project, starter.byUser)),
   },
   { name: "init again changes nothing", run: initAgain },
   {
@@ -87,13 +95,17 @@ export async function inTrial(
 
 async function create({ starter, parent, project }: Trial): Promise<void> {
   await (starter.create === undefined ? mkdir(project.dir) : succeeds(parent, starter.create));
-  for (const [file, edit] of Object.entries(starter.edit ?? {})) {
-    const before = await readFile(join(project.dir, file), "utf8");
-    const after = edit(before);
-    if (after === before) throw new Error(`The edit of ${file} changes nothing:\n${before}`);
-    await write(project, { [file]: after });
-  }
+  await edit(project, starter.edit);
   await write(project, starter.files);
+}
+
+async function edit(shell: Shell, edits: Starter["edit"] = {}): Promise<void> {
+  for (const [file, change] of Object.entries(edits)) {
+    const before = await readFile(join(shell.dir, file), "utf8");
+    const after = change(before);
+    if (after === before) throw new Error(`The edit of ${file} changes nothing:\n${before}`);
+    await write(shell, { [file]: after });
+  }
 }
 
 async function install({ starter, project, lockweave }: Trial): Promise<void> {

@@ -1,7 +1,5 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { queueOf } from "../support/beside";
+import { queueOf } from "../support/auxiliary-keys";
+import { Gate } from "../support/gate";
 import { freePort, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";
 import { start, type Running, type Shell } from "./shell";
@@ -107,34 +105,4 @@ async function answers(url: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** A server that each body calls when it begins. The body ends when the server responds. */
-class Gate {
-  begun = 0;
-  readonly #leave: (() => void)[] = [];
-  readonly #server = createServer((_, response) => {
-    this.begun += 1;
-    this.#leave.push(() => response.end());
-  });
-
-  static async open(): Promise<Gate> {
-    const gate = new Gate();
-    gate.#server.listen(0, "127.0.0.1");
-    await once(gate.#server, "listening");
-    return gate;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  letOneOut(): void {
-    this.#leave.shift()?.();
-  }
-
-  close(): void {
-    this.#server.close();
-    this.#server.closeAllConnections();
-  }
 }

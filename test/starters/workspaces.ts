@@ -34,6 +34,11 @@ const REFERENCES: Files = {
   "packages/app/src/server.ts": server("core"),
 };
 
+/** The target of Nx's package.json that runs esbuild. */
+interface EsbuildTarget {
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
 export const WORKSPACES: readonly Starter[] = [
   {
     name: "pnpm-references",
@@ -117,6 +122,30 @@ export const WORKSPACES: readonly Starter[] = [
     build: "npx nx run-many --target=build",
     start: { command: "node packages/pay/dist/server.js", route: "/pay?gate={gate}" },
     lint: "npx nx run-many --target=typecheck",
+    check: "",
+  },
+  {
+    // esbuild compiles the library once more, into the output of the application.
+    name: "nx-app",
+    create:
+      "npx create-nx-workspace@23.2.1 app --preset=ts --nxCloud=skip --pm npm --skipGit --no-interactive && cd app && npm install --save-dev @nx/node@23.2.1 @nx/esbuild@23.2.1 && npx nx g @nx/js:lib packages/pay --bundler=tsc --unitTestRunner=none --linter=none --no-interactive && npx nx g @nx/node:app packages/shop --framework=none --bundler=esbuild --unitTestRunner=none --e2eTestRunner=none --linter=none --no-interactive",
+    files: {
+      "packages/pay/src/index.ts": 'export * from "./lib/pay.js";\n',
+      "packages/pay/src/lib/pay.ts": SERVICE,
+      "packages/shop/src/main.ts": server("@app/pay"),
+    },
+    byUser: {
+      "packages/shop/package.json": (text) => {
+        const { nx, ...others } = JSON.parse(text) as { nx: { targets: { build: EsbuildTarget } } };
+        const { esbuildOptions: _, ...options } = nx.targets.build.options;
+        const esbuildConfig = "packages/shop/esbuild.config.cjs";
+        const build = { ...nx.targets.build, options: { ...options, esbuildConfig }, configurations: {} };
+        return json({ ...others, nx: { ...nx, targets: { ...nx.targets, build } } });
+      },
+    },
+    tagged: "packages/pay/src/lib/pay.ts",
+    build: "npx nx sync && npx nx run-many --target=build",
+    start: { command: "node packages/shop/dist/main.js", route: "/pay?gate={gate}" },
     check: "",
   },
 ];

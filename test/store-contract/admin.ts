@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { InspectedHold, ReleaseRequest, Store } from "../../runtime/stores/port";
+import type { InspectedHold, ReleaseReply, ReleaseRequest, Store } from "../../runtime/stores/port";
 import { isHeldBy, isRevokedFrom, reservedFor } from "../../runtime/stores/value";
 import {
   acquire,
@@ -122,6 +122,23 @@ export function administration(given: RegisterTest, subject: () => Subject): voi
     assert.match(String(await peek(store, key)), /^closed:/);
   });
 
+  test("a forced release ends any hold or cooldown of the key, by its value", async () => {
+    const { store } = subject();
+    const [key, held, revoked, closed] = [newKey(), newId(), newId(), newId()];
+    await acquire(store, key, held);
+    assert.deepEqual(await free(store, key, held), { released: true });
+    await acquire(store, key, revoked);
+    await revoke(store, { key, requestId: revoked });
+    assert.equal((await free(store, key, newId())).released, false, "another value");
+    const value = String(await peek(store, key));
+    assert.equal(await revoke(store, { key, requestId: value }), true, "again, by its value");
+    assert.deepEqual(await free(store, key, value), { released: true });
+    await acquire(store, key, closed);
+    await close(store, key, closed, LONG_MS);
+    assert.deepEqual(await free(store, key, String(await peek(store, key))), { released: true });
+    assert.ok(await isForgotten(store, key));
+  });
+
   test("inspect() reports the value of a key, and the time that it has left if the store knows it", async () => {
     const { store } = subject();
     const [key, id] = [newKey(), newId()];
@@ -146,11 +163,21 @@ export function administration(given: RegisterTest, subject: () => Subject): voi
     assert.equal(await waiting(), knows ? 0 : undefined);
   });
 
-  test("an announcement is no lock, and can be repeated", async () => {
+  test("an announcement is not a lock, and can be repeated", async () => {
     const { store } = subject();
     const processNumber = newId().slice(0, 12);
     for (let n = 0; n < 2; n += 1)
       await adminOf(store).announce({ processNumber, about: "{}", forMs: SHORT_MS }, TIMEOUT_MS);
+  });
+
+  test("the latest announcement of a process can be read, if the store supports that", async () => {
+    const admin = adminOf(subject().store);
+    const [processNumber, another] = [newId().slice(0, 12), newId().slice(0, 12)];
+    for (const about of [`{"pid":1}`, `{"pid":2}`])
+      await admin.announce({ processNumber, about, forMs: LONG_MS }, TIMEOUT_MS);
+    if (admin.announced === undefined) return;
+    assert.equal(await admin.announced(processNumber, TIMEOUT_MS), `{"pid":2}`);
+    assert.equal(await admin.announced(another, TIMEOUT_MS), undefined);
   });
 }
 
@@ -197,6 +224,11 @@ export function administrationOfShares(given: RegisterTest, subject: () => Subje
 
 function revoke(store: Store, request: ReleaseRequest): Promise<boolean> {
   return adminOf(store).revoke(request, TIMEOUT_MS);
+}
+
+/** Releases by force what has this value. */
+function free(store: Store, key: string, value: string): Promise<ReleaseReply> {
+  return store.release({ key, requestId: value, isForced: true }, TIMEOUT_MS);
 }
 
 /** Returns the values that `inspect()` reports, in order. Asserts that their times are possible. */

@@ -39,7 +39,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
     assert.ok(await isForgotten(store, key));
   });
 
-  test("waiters acquire the key in the order in which they came, and nobody else gets in between", async () => {
+  test("waiters acquire the key in the order in which they came, and no other caller gets in between", async () => {
     const { store } = subject();
     const [key, holder] = [newKey(), newId()];
     const waiting = Array.from({ length: 5 }, newId);
@@ -108,7 +108,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
     third.unsubscribe();
   });
 
-  test("a reservation is no hold: nobody renews or releases it, and only its ticket acquires the key", async () => {
+  test("a reservation is not a hold: nobody renews or releases it, and only its ticket acquires the key", async () => {
     const { store } = subject();
     const [key, holder, waiting] = [newKey(), newId(), newId()];
     await acquire(store, key, holder);

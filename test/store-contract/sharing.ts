@@ -105,7 +105,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       assert.ok(!(await enqueue(store, key, waiting, { permits: 3, count: 2 })).acquired);
       const listener = listen(store, waiting);
       for (const count of [1, 1, 2])
-        assert.deepEqual(await keeping(count), { renewed: true, somebodyWaits: true });
+        assert.deepEqual(await keeping(count), { renewed: true, hasWaiters: true });
       await listener.woken;
       listener.unsubscribe();
       const reply = await enqueue(store, key, waiting, { permits: 3, count: 3 });
@@ -141,7 +141,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
         (await store.renew([{ ...renewal(key, reader), ...READS }], TIMEOUT_MS))[0];
       assert.deepEqual(await renewed(), { renewed: true });
       await queued(store, key, writer);
-      assert.deepEqual(await renewed(), { renewed: true, somebodyWaits: true });
+      assert.deepEqual(await renewed(), { renewed: true, hasWaiters: true });
       const isLast = async (): Promise<unknown> => {
         const reply = await enqueue(store, key, later, READS);
         return !reply.acquired && reply.isLast;
@@ -151,7 +151,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       assert.equal(await isLast(), undefined);
       await queueOf(store).dequeue(key, writer, TIMEOUT_MS);
       const joined = await enqueue(store, key, later, READS);
-      assert.ok(joined.acquired && joined.somebodyWaits === true);
+      assert.ok(joined.acquired && joined.hasWaiters === true);
     },
   );
 
@@ -207,7 +207,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(await acquire(store, key, newId()), TAKEN);
   });
 
-  test("a renewal of a shared hold extends only that hold, and shortens none", async () => {
+  test("a renewal of a shared hold extends only that hold, and never shortens one", async () => {
     const { store, elapse } = subject();
     const [key, one, other] = [newKey(), newId(), newId()];
     await acquire(store, key, one, { ...READS, lockTimeMs: LONG_MS / 2 });
@@ -229,7 +229,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.ok((await acquire(store, key, newId(), TWO)).acquired, "there is room for another");
   });
 
-  test("as many of the concurrent callers acquire the key as it has permits", async () => {
+  test("exactly as many concurrent callers acquire the key as it has permits", async () => {
     const { store } = subject();
     const key = newKey();
     const replies = await Promise.all(Array.from({ length: 20 }, () => acquire(store, key, newId(), THREE)));
@@ -254,7 +254,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     await takenInTurn(store, key, later, READS);
   });
 
-  inQueue("a reader overtakes waiting readers, but no waiting writer", async () => {
+  inQueue("a reader overtakes waiting readers, but not a waiting writer", async () => {
     const { store } = subject();
     const [key, held, writer, reader, first, later] = [newKey(), newId(), newId(), newId(), newId(), newId()];
     await acquire(store, key, held, READS);
@@ -262,9 +262,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.ok(!(await enqueue(store, key, reader, READS)).acquired);
     assert.ok(!(await acquire(store, key, first, READS)).acquired);
     const readerRenewal = { ...renewal(key, held), permits: Infinity };
-    assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [
-      { renewed: true, somebodyWaits: true },
-    ]);
+    assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [{ renewed: true, hasWaiters: true }]);
     await queueOf(store).dequeue(key, writer, TIMEOUT_MS);
     assert.deepEqual(await store.renew([readerRenewal], TIMEOUT_MS), [{ renewed: true }]);
     assert.deepEqual(await acquire(store, key, first, READS), TAKEN);
@@ -354,7 +352,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     for (const id of ids) assert.ok(await isHolding(store, key, id));
   });
 
-  test("a caller that would share a key treats an unknown value as another's hold", async () => {
+  test("a caller of a shared lock treats an unknown value as another caller's hold", async () => {
     const { store, put } = subject();
     if (put === undefined) return;
     const id = "a".repeat(32);

@@ -80,7 +80,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     await takenInTurn(store, key, waiting);
   });
 
-  test("a refused request draws no token", async () => {
+  test("a request that is not granted draws no token", async () => {
     const { store } = subject();
     const [key, holder] = [newKey(), newId()];
     await acquire(store, key, holder, { fencing: true });

@@ -1,5 +1,5 @@
 import test from "ava";
-import { Backoff, backoffMs } from "../../runtime/stores/redis/backoff";
+import { Backoff, backoffMs } from "../../runtime/stores/connection/backoff";
 import { VirtualClock } from "../support/virtual-clock";
 
 const SECOND = 1_000;
@@ -14,7 +14,7 @@ test("delays double up to 3 seconds, with random jitter", (t) => {
   }
 });
 
-test("a delay is at most a third of the shortest lease, but may be 50 ms", (t) => {
+test("a delay is at most a third of the shortest lease, or 50 ms if that is longer", (t) => {
   for (const leaseMs of [9 * SECOND, 2 * SECOND, 300, 160]) {
     t.is(backoffMs(30, leaseMs, 1), Math.min(leaseMs / 3, 3 * SECOND));
   }

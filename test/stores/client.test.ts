@@ -1,8 +1,9 @@
 import { Redis } from "ioredis";
 import test from "ava";
 import { LockOptionError } from "../../runtime/base/errors";
-import { assertClient, type RedisClient } from "../../runtime/stores/redis/client";
-import { Database } from "../../runtime/stores/redis/database";
+import type { RedisClient, ValkeyGlideClient } from "../../runtime/stores/redis/client";
+import { Database } from "../../runtime/stores/redis/ioredis/database";
+import { assertClient } from "../../runtime/stores/redis/recognize-client";
 
 test("assertClient() accepts only objects with all methods that the store calls", (t) => {
   const client = new Redis({ lazyConnect: true });
@@ -11,7 +12,8 @@ test("assertClient() accepts only objects with all methods that the store calls"
     const { [method]: _, ...others } = { call() {}, duplicate() {}, on() {}, off() {} };
     t.throws(() => assertClient(others as unknown as RedisClient), {
       instanceOf: LockOptionError,
-      message: /^Expected `redis` to be an ioredis client or a redis:\/\/ URL, got \[ '/,
+      message:
+        /^Expected `redis` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:\/\/ URL, got \[ '/,
     });
   }
 });
@@ -24,22 +26,23 @@ test("the error for an invalid client shows its type and property names, but no 
     [new URL("redis://:secret@a"), "URL []"],
   ] as const) {
     t.throws(() => assertClient(value as unknown as RedisClient), {
-      message: `Expected \`redis\` to be an ioredis client or a redis:// URL, got ${got}`,
+      message: `Expected \`redis\` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got ${got}`,
     });
   }
 });
 
 /** These methods imitate the clients of other packages. `test/matrix/clients.ts` checks the real ones. */
 test("the error names the package of a client that is not supported, and what to do", (t) => {
-  const ioredis =
-    /Lockweave connects to the same server with ioredis\. Fix: npm install ioredis, and pass the URL of that client to configure\(\)/;
   for (const [methods, name, fix] of [
-    [["sendCommand", "multi", "duplicate", "on", "off"], "node-redis (the package `redis`)", ioredis],
-    [["customCommand", "exec", "close"], "Valkey GLIDE", ioredis],
+    [
+      ["sendCommand", "multi", "duplicate", "on", "off"],
+      "node-redis 4 or earlier (the package `redis`), or of its legacy()",
+      /Fix: npm install redis@latest, and pass what createClient\(\) returns$/,
+    ],
     [
       ["createScript", "multi", "pipeline"],
       "@upstash/redis, which speaks HTTP",
-      /pass the rediss:\/\/ URL from Upstash/,
+      /pass the URL from Upstash.*: rediss:\/\/default:<password>@<endpoint>:6379$/,
     ],
   ] as const) {
     const client = Object.fromEntries(methods.map((method) => [method, () => {}]));
@@ -47,8 +50,36 @@ test("the error names the package of a client that is not supported, and what to
       instanceOf: LockOptionError,
       message: fix,
     });
-    const expected = `Expected \`stores.payments\` to be an ioredis client or a redis:// URL, got a client of ${name}. `;
+    const expected = `Expected \`stores.payments\` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got a client of ${name}. `;
     t.true(error?.message.startsWith(expected), error?.message);
+  }
+});
+
+/** These methods imitate clients of GLIDE. `test/matrix/clients.ts` checks the real ones. */
+test("the error about a client of Valkey GLIDE says what to pass instead", (t) => {
+  const methods = { async customCommand() {}, async getPubSubMessage() {} };
+  const made = Object.assign(Object.create({ constructor: { async createClient() {} } }) as object, methods);
+  t.notThrows(() => assertClient(methods));
+  t.notThrows(() => assertClient({ glide: made, config: {} }));
+  const ofCluster = Object.assign(Object.create(made) as object, { fcallWithRoute() {}, exec() {} }, methods);
+  t.notThrows(() => assertClient({ glide: ofCluster, config: {} }));
+  for (const [given, message] of [
+    [
+      ofCluster,
+      /a GlideClusterClient of Valkey GLIDE without its config\. Fix: pass \{ glide: client, config \}/,
+    ],
+    [
+      { glide: { ...methods, fcallWithRoute() {}, exec() {} }, config: {} },
+      /was not made by GlideClusterClient\.createClient\(\)\. Fix: /,
+    ],
+    [{ glide: {} }, /whose `glide` is not a client of Valkey GLIDE\. Fix: pass \{ glide: client, config \}/],
+    [{ glide: made, config: "a:6379" }, /whose `config` is not an object\. Fix: /],
+    [{ glide: methods, config: {} }, /was not made by GlideClient\.createClient\(\)\. Fix: /],
+  ] as const) {
+    t.throws(() => assertClient(given as unknown as ValkeyGlideClient), {
+      instanceOf: LockOptionError,
+      message,
+    });
   }
 });
 

@@ -107,7 +107,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
           );
         },
       }),
-    breaks: /a reservation is no hold/,
+    breaks: /a reservation is not a hold/,
   },
   "lets other callers acquire a reserved key": {
     fault: (store) =>
@@ -242,7 +242,7 @@ const FAULTS: Record<string, { readonly fault: Tamper; readonly breaks: RegExp }
           return await store.acquire(request, timeoutMs);
         },
       }),
-    breaks: /"closed:" is held by another/,
+    breaks: /"closed:" counts as held by another caller/,
   },
 };
 

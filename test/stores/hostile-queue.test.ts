@@ -15,7 +15,7 @@ import {
 import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { reservedFor } from "../../runtime/stores/value";
-import { queueOf } from "../support/beside";
+import { queueOf } from "../support/auxiliary-keys";
 import { startRedis, type RedisServer } from "../support/redis-server";
 
 // Another program with write access to the queue of a lock can add members that Lockweave did not write.

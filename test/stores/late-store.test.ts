@@ -7,9 +7,9 @@ import { release, newId, newKey, acquire } from "../store-contract/subject";
 import { openRedis } from "../../runtime/stores/late-store";
 import type { WholeStore } from "../../runtime/stores/port";
 import { connectionTo } from "../../runtime/stores/redis/address";
-import { ConfirmingStore } from "../../runtime/stores/redis/confirming-store";
 import { storeAt } from "../../runtime/stores/redis/redis";
-import type { RedisClass } from "../../runtime/stores/redis/redis-class";
+import type { ClientLibrary } from "../../runtime/stores/redis/client-port";
+import { IoredisLibrary } from "../../runtime/stores/redis/ioredis/library";
 import { deferred } from "../support/deferred";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { registering } from "./registering";
@@ -23,7 +23,7 @@ let late: WholeStore;
 test.before(async () => {
   server = await startRedis();
   admin = server.client();
-  late = storeOnce(Promise.resolve(Redis));
+  late = storeOnce(Promise.resolve(new IoredisLibrary(Redis)));
   await untilListening(late);
 });
 test.after.always(async () => {
@@ -31,11 +31,8 @@ test.after.always(async () => {
   await server.stop();
 });
 
-function storeOnce(loading: Promise<RedisClass>): WholeStore {
-  return openRedis(
-    loading,
-    (loaded) => new ConfirmingStore(storeAt(loaded, connectionTo(server.url, "redis"))),
-  );
+function storeOnce(loading: Promise<ClientLibrary>): WholeStore {
+  return openRedis(loading, (loaded) => storeAt(loaded, connectionTo(server.url, "redis")));
 }
 
 storeContract(registering(test), () => ({
@@ -44,31 +41,31 @@ storeContract(registering(test), () => ({
   put: async (key, value, ms) => void (await admin.set(key, value, "PX", ms)),
 }));
 
-test("commands and listeners work although ioredis loads later", async (t) => {
-  const loading = deferred<RedisClass>();
+test("commands and listeners work even if ioredis loads later", async (t) => {
+  const loading = deferred<ClientLibrary>();
   const store = storeOnce(loading.promise);
   t.teardown(() => store.close());
   const [key, requestId] = [newKey(), newId()];
   const taken = acquire(store, key, requestId);
-  loading.resolve(Redis);
+  loading.resolve(new IoredisLibrary(Redis));
   t.true((await taken).acquired);
   t.deepEqual(await release(store, key, requestId), { released: true });
   await untilListening(store);
 });
 
 test("a command that times out before ioredis has loaded is not sent", async (t) => {
-  const loading = deferred<RedisClass>();
+  const loading = deferred<ClientLibrary>();
   const store = storeOnce(loading.promise);
   t.teardown(() => store.close());
   const key = newKey();
   const tooLate = store.acquire({ key, requestId: newId(), lockTimeMs: 1_000, fencing: false }, 0);
-  loading.resolve(Redis);
-  await t.throwsAsync(tooLate, { message: "ioredis was still loading" });
+  loading.resolve(new IoredisLibrary(Redis));
+  await t.throwsAsync(tooLate, { message: "the Redis client was still loading" });
   t.true((await acquire(store, key, newId())).acquired);
 });
 
 test("the store warns and rejects each command if ioredis is missing", async (t) => {
-  const loading = deferred<RedisClass>();
+  const loading = deferred<ClientLibrary>();
   const store = storeOnce(loading.promise);
   const warnings: string[] = [];
   store.listen({ onWakeUp() {}, onReconnect() {}, onWarning: (message) => warnings.push(message) });
@@ -82,17 +79,17 @@ test("the store warns and rejects each command if ioredis is missing", async (t)
 });
 
 test("a store that was closed before ioredis loaded opens no connection", async (t) => {
-  const loading = deferred<RedisClass>();
+  const loading = deferred<ClientLibrary>();
   let opened = 0;
   const store = openRedis(loading.promise, (loaded) => {
     opened += 1;
-    return new ConfirmingStore(storeAt(loaded, connectionTo(server.url, "redis")));
+    return storeAt(loaded, connectionTo(server.url, "redis"));
   });
   const warnings: string[] = [];
   store.listen({ onWakeUp() {}, onReconnect() {}, onWarning: (message) => warnings.push(message) });
   const taken = acquire(store, newKey(), newId());
   await store.close();
-  loading.resolve(Redis);
+  loading.resolve(new IoredisLibrary(Redis));
   await t.throwsAsync(taken, { message: "the store was closed before it opened" });
   t.is(opened, 0);
   t.deepEqual(warnings, []);

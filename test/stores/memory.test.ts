@@ -24,7 +24,7 @@ storeContract(registering(test, "without groups: "), () => {
   return { store, elapse: (ms) => clock.advance(ms) };
 });
 
-test("expired keys are removed from memory without being asked for again", async (t) => {
+test("expired keys are removed from memory even if no command names them again", async (t) => {
   const clock = new VirtualClock();
   const store = memoryStore({ clock });
   const key = newKey();
@@ -65,7 +65,7 @@ function heapInUse(): number {
   return getHeapStatistics().used_heap_size;
 }
 
-test("fencing tokens rise from one store to a later one, as after a restart", async (t) => {
+test("fencing tokens keep rising in a later store, as after a restart", async (t) => {
   const clock = new VirtualClock();
   const first = await acquire(memoryStore({ clock }), newKey(), newId(), { fencing: true });
   await clock.advance(1_000);

@@ -83,7 +83,7 @@ test("a waiter of another process polls a store without a queue several times a 
   t.is(clock.pendingTimers, 0);
 });
 
-test("waiters of one process come in order, and a hold that nobody releases expires", async (t) => {
+test("waiters of one process enter in order, and a hold that nobody releases expires", async (t) => {
   const { clock, store, one } = twoProcesses();
   const foreign = { key: KEY, requestId: "0".repeat(32), lockTimeMs: SECOND, fencing: false };
   await store.acquire(foreign);
@@ -122,7 +122,7 @@ test("a crowd in one process does not keep the callers of another process out", 
   t.is(clock.pendingTimers, 0);
 });
 
-test("a waiter whose wait ends while its process lets others try still gets a free key", async (t) => {
+test("a waiter whose wait ends while its process lets other processes try still gets a free key", async (t) => {
   const { clock, store, one } = twoProcesses();
   const body = (): Promise<void> => new Promise((resolve) => void clock.after(190, resolve));
   const holder = one.call(KEY, PATIENT, body);
@@ -176,7 +176,7 @@ test("a caller without a wait budget asks once, and a waiter that gives up leave
   t.true(one.isIdle && other.isIdle);
 });
 
-test.serial("woven code takes turns with a store of four methods", async (t) => {
+test.serial("woven code takes turns with a store that has only four methods", async (t) => {
   const project = await makeProject({
     "package.json": "{}",
     "src/pay.ts": `let inside = 0;

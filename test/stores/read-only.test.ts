@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from "ava";
-import { Backoff } from "../../runtime/stores/redis/backoff";
+import { Backoff } from "../../runtime/stores/connection/backoff";
 import { ReadOnlyServer } from "../../runtime/stores/redis/read-only";
 import { VirtualClock } from "../support/virtual-clock";
 
@@ -21,11 +21,11 @@ function server(t: ExecutionContext): {
   return { server: made, clock, reconnects: () => reconnects };
 }
 
-test("READONLY replies of one connection count once, no matter how many come", async (t) => {
+test("READONLY replies of one connection count once, no matter how many arrive", async (t) => {
   const { server: readOnly, clock, reconnects } = server(t);
   readOnly.connected();
   for (let reply = 0; reply < 10; reply += 1) {
-    t.is(readOnly.look(READONLY), undefined);
+    t.is(readOnly.check(READONLY), undefined);
     await clock.advance(4 * SECOND);
   }
   t.true(reconnects() > 3, "each READONLY reply requests a new connection");
@@ -35,14 +35,14 @@ test("READONLY from three new connections in a row is permanent, and a lasting c
   const { server: readOnly, clock } = server(t);
   readOnly.connected();
   for (let connection = 0; connection < 3; connection += 1) {
-    t.is(readOnly.look(READONLY), undefined);
+    t.is(readOnly.check(READONLY), undefined);
     await clock.advance(SECOND);
     readOnly.connected();
   }
-  t.regex(readOnly.look(READONLY)?.message ?? "", /new connections reach one as well/);
+  t.regex(readOnly.check(READONLY)?.message ?? "", /new connections reach one as well/);
   await clock.advance(SECOND);
   readOnly.connected();
-  t.is(readOnly.look("OK"), undefined);
+  t.is(readOnly.check("OK"), undefined);
   await clock.advance(4 * SECOND);
-  t.is(readOnly.look(READONLY), undefined);
+  t.is(readOnly.check(READONLY), undefined);
 });

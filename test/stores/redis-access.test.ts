@@ -22,7 +22,7 @@ import {
 import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { reservedFor } from "../../runtime/stores/value";
-import { queueOf } from "../support/beside";
+import { queueOf } from "../support/auxiliary-keys";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { SMALLEST_ACCESS } from "./access";
 import { recordEvents } from "./noting-listener";
@@ -61,7 +61,7 @@ storeContract(registering(test, "under the smallest access: "), () => ({
 }));
 
 for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("+") && word !== "+info")) {
-  test.serial(`locks fail or warn without ${rule} of the smallest access`, async (t) => {
+  test.serial(`locks fail or warn if the documented permissions lack ${rule}`, async (t) => {
     const own = await storeOf(`without-${rule.slice(1)}`, SMALLEST_ACCESS.replace(rule, ""));
     t.teardown(() => own.close());
     const events = recordEvents(own);
@@ -75,7 +75,7 @@ for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("
     await attempt(() => acquire(own, alone, requestId, { fencing: true }));
     await attempt(() => release(own, alone, requestId));
     await attempt(() => acquire(own, key, requestId));
-    await acquire(plain, key, requestId); // In case that the user may not.
+    await acquire(plain, key, requestId); // If the user may not, this acquires the key.
     await attempt(() => renew(own, key, requestId, 2 * 600_000));
     await attempt(() => enqueue(own, key, waiting));
     await attempt(() => own.queue.dequeue(key, waiting, TIMEOUT_MS));
@@ -85,6 +85,37 @@ for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("
     else t.true(failures.length > 0);
   });
 }
+
+for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("+") && word !== "+info")) {
+  test.serial(`no key outlives its lock if the documented permissions lack ${rule}`, async (t) => {
+    const own = await storeOf(`leaves-${rule.slice(1)}`, SMALLEST_ACCESS.replace(rule, ""));
+    t.teardown(() => own.close());
+    const attempt = async (ask: () => Promise<unknown>): Promise<void> => void (await ask().catch(() => {}));
+    const keys = [newKey(), newKey(), newKey(), newKey()] as const;
+    const [free, held, shared, joined] = keys;
+    await acquire(plain, held, newId());
+    for (const permits of [3, Infinity]) {
+      await attempt(() => acquire(own, shared, newId(), { permits }));
+      await acquire(plain, joined, newId(), { permits: 3 });
+      await attempt(() => acquire(own, joined, newId(), { permits }));
+      await attempt(() => enqueue(own, joined, newId(), { permits }));
+    }
+    await attempt(() => acquire(own, free, newId(), { fencing: true }));
+    await attempt(() => enqueue(own, held, newId()));
+    for (const key of keys) {
+      for (const name of await admin.keys(`*${key}*`)) t.not(await admin.pttl(name), -1, name);
+    }
+  });
+}
+
+test("the first lock names a command that only the queue needs, if the user may not run it", async (t) => {
+  const timeless = await storeOf("timeless", SMALLEST_ACCESS.replace("+time", ""));
+  t.teardown(() => timeless.close());
+  await t.throwsAsync(acquire(timeless, newKey(), newId()), {
+    instanceOf: LockMisconfiguredError,
+    message: /\(NOPERM in scripts: time\)/,
+  });
+});
 
 test("every method throws LockMisconfiguredError if the user may not run a command", async (t) => {
   const shut = await storeOf("reader", "~* &* +@read +@connection +info");
@@ -152,7 +183,7 @@ test("commands for many keys reject only the keys that the user may not access",
 
 // ---- channels -------------------------------------------------------------------------------------------
 
-test("a user without channels is warned once, waits by polling, and keeps its position", async (t) => {
+test("a user without access to channels is warned once, waits by polling, and keeps its position", async (t) => {
   const deaf = await storeOf("deaf", "~* resetchannels +@all");
   t.teardown(() => deaf.close());
   const events = recordEvents(deaf);

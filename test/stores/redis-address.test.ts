@@ -5,7 +5,9 @@ import test, { type ExecutionContext } from "ava";
 import { LockOptionError } from "../../runtime/base/errors";
 import { newId, newKey, acquire } from "../store-contract/subject";
 import { connectionTo, type RedisAddress } from "../../runtime/stores/redis/address";
+import { optionsOf } from "../../runtime/stores/redis/ioredis/options";
 import { redisStoreAt } from "../../runtime/stores/redis/redis";
+import { URL_LIBRARIES } from "../support/client-libraries";
 import { freePort, remove, startRedis, temporaryDirectory, type RedisServer } from "../support/redis-server";
 import { UNTRUSTED } from "./untrusted";
 
@@ -56,35 +58,64 @@ async function arrival(t: ExecutionContext, address: RedisAddress): Promise<stri
 
 const AT_SOCKET = (): string => encodeURI(socket);
 
-test.serial("redis:// URLs connect with their user, password, and database", async (t) => {
-  const at = `127.0.0.1:${server.port}`;
-  t.is(await arrival(t, `redis://${at}`), "default in 0");
-  t.is(await arrival(t, `redis://app:p%40ss%2Fw@${at}/3`), "app in 3");
-  t.is(await arrival(t, { url: `redis://app:p%40ss%2Fw@${at}/3` }), "app in 3");
+for (const { title, at } of URL_LIBRARIES) {
+  test.serial(`${title}redis:// URLs connect with their user, password, and database`, async (t) => {
+    const host = `127.0.0.1:${server.port}`;
+    t.is(await arrival(t, at(`redis://${host}`)), "default in 0");
+    t.is(await arrival(t, at(`redis://app:p%40ss%2Fw@${host}/3`)), "app in 3");
+    t.is(await arrival(t, at(`redis://${host}?username=app&password=p%40ss%2Fw&db=3`)), "app in 3");
+  });
+
+  test.serial(
+    `${title}unix:// URLs connect to a socket, with the user, password, and database as other clients write them`,
+    async (t) => {
+      t.is(await arrival(t, at(`unix://${AT_SOCKET()}`)), "default in 0");
+      t.is(await arrival(t, at(`redis+unix://${AT_SOCKET()}?db=3`)), "default in 3");
+      t.is(await arrival(t, at(`unix://app:p%40ss%2Fw@${AT_SOCKET()}?db=3`)), "app in 3");
+      t.is(await arrival(t, at(`unix://app@${AT_SOCKET()}?password=p%40ss%2Fw`)), "app in 0");
+      t.is(await arrival(t, at(`unix://${AT_SOCKET()}?user=app&pass=p%40ss%2Fw&db=3`)), "app in 3");
+    },
+  );
+
+  test.serial(
+    `${title}the \`tls\` option takes the options of Node's tls.connect(), for redis:// and rediss://`,
+    async (t) => {
+      const tls = { ca: UNTRUSTED.cert };
+      t.is(await arrival(t, at(`rediss://localhost:${tlsPort}`, { tls })), "default in 0");
+      t.is(await arrival(t, at(`redis://app:p%40ss%2Fw@localhost:${tlsPort}/3`, { tls })), "app in 3");
+      const distrustful = redisStoreAt(at(`rediss://localhost:${tlsPort}`, { tls: {} }));
+      t.teardown(() => distrustful.close());
+      await t.throwsAsync(acquire(distrustful, newKey(), newId()), { message: /self-signed certificate/ });
+    },
+  );
+}
+
+test.serial("a URL without other options connects with the library that package.json declares", async (t) => {
+  t.is(await arrival(t, server.url), "default in 0");
+  t.is(await arrival(t, { url: server.url }), "default in 0");
 });
 
-test.serial(
-  "unix:// URLs connect to a socket, with the user, password, and database as other clients write them",
-  async (t) => {
-    t.is(await arrival(t, `unix://${AT_SOCKET()}`), "default in 0");
-    t.is(await arrival(t, `redis+unix://${AT_SOCKET()}?db=3`), "default in 3");
-    t.is(await arrival(t, `unix://app:p%40ss%2Fw@${AT_SOCKET()}?db=3`), "app in 3");
-    t.is(await arrival(t, `unix://app@${AT_SOCKET()}?password=p%40ss%2Fw`), "app in 0");
-    t.is(await arrival(t, `unix://${AT_SOCKET()}?user=app&pass=p%40ss%2Fw&db=3`), "app in 3");
-  },
-);
+test("node-redis rejects a parameter that only ioredis knows, and names the fix", (t) => {
+  const address = { url: "redis://a?keyPrefix=app:&enableReadyCheck=hunter2", client: "redis" } as const;
+  const message =
+    /^The URL in `redis` has a parameter that node-redis does not know: "enableReadyCheck"\. Fix: remove it\./;
+  const error = t.throws(() => redisStoreAt(address), { instanceOf: LockOptionError, message });
+  t.false(inspect(error, { depth: 10, showHidden: true }).includes("hunter2"));
+});
 
-test.serial(
-  "the `tls` option takes the options of Node's tls.connect(), for redis:// and rediss://",
-  async (t) => {
-    const tls = { ca: UNTRUSTED.cert };
-    t.is(await arrival(t, { url: `rediss://localhost:${tlsPort}`, tls }), "default in 0");
-    t.is(await arrival(t, { url: `redis://app:p%40ss%2Fw@localhost:${tlsPort}/3`, tls }), "app in 3");
-    const distrustful = redisStoreAt({ url: `rediss://localhost:${tlsPort}`, tls: {} });
-    t.teardown(() => distrustful.close());
-    await t.throwsAsync(acquire(distrustful, newKey(), newId()), { message: /self-signed certificate/ });
-  },
-);
+for (const { title, at } of URL_LIBRARIES) {
+  for (const name of ["connectTimeout", "family"]) {
+    test(`${title}the error for a parameter that should be a number names it: ${name}`, (t) => {
+      const error = t.throws(() => redisStoreAt(at(`redis://a?${name}=hunter2`)), {
+        instanceOf: LockOptionError,
+        message: new RegExp(
+          `^Expected the parameter \`${name}\` of the URL in \`redis\` to be a number.*Fix: `,
+        ),
+      });
+      t.false(inspect(error, { depth: 10, showHidden: true }).includes("hunter2"));
+    });
+  }
+}
 
 test("the error for an invalid address contains no password", (t) => {
   for (const address of [
@@ -98,6 +129,7 @@ test("the error for an invalid address contains no password", (t) => {
     "unix://app:%hunter2@/run/redis.sock",
     { url: "redis://localhost", password: "hunter2" },
     { url: "redis://localhost", tls: "hunter2" },
+    { url: "redis://localhost", client: "hunter2" },
     { url: "http://app:hunter2@localhost" },
     "redis://app:12?hunter2@localhost",
     "redis://app:12#hunter2@localhost",
@@ -117,40 +149,53 @@ const [ONE, TWO] = [
   { host: "a", port: 26_379 },
   { host: "::1", port: 1 },
 ];
-const BY_SENTINEL = { name: "locks", failoverDetector: true };
-const OVER_TLS = { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true };
 
 /** `faults/sentinel.test.ts` tests such a URL with real sentinels. */
-const SENTINELS: Readonly<Record<string, object>> = {
-  "redis+sentinel://a/locks": { ...BY_SENTINEL, sentinels: [ONE] },
-  "redis+sentinel://a,[::1]:1/locks/3": { ...BY_SENTINEL, sentinels: [ONE, TWO], db: 3 },
+const PARSED: Readonly<Record<string, object>> = {
+  "redis://": {},
+  "redis://a?family=6": { host: "a", parameters: { family: "6" } },
+  "rediss://us%3Aer:p%40ss@[::1]:1/3?db=4": {
+    host: "::1",
+    port: 1,
+    username: "us:er",
+    password: "p@ss",
+    database: 3,
+    tls: {},
+  },
+  "redis+sentinel://a/locks": { sentinels: { hosts: [ONE], name: "locks" } },
+  "redis+sentinel://a,[::1]:1/locks/3": { sentinels: { hosts: [ONE, TWO], name: "locks" }, database: 3 },
   "redis+sentinel://us%3Aer:p%40ss@a/lo%2Fcks": {
-    ...BY_SENTINEL,
-    sentinels: [ONE],
-    name: "lo/cks",
+    sentinels: { hosts: [ONE], name: "lo/cks" },
     username: "us:er",
     password: "p@ss",
   },
   "rediss+sentinel://:secret@a/locks?sentinel_username=s&sentinel_password=p%26": {
-    ...BY_SENTINEL,
-    ...OVER_TLS,
-    sentinels: [ONE],
+    sentinels: { hosts: [ONE], name: "locks", username: "s", password: "p&" },
     password: "secret",
-    sentinelUsername: "s",
-    sentinelPassword: "p&",
+    tls: {},
   },
 };
 
-for (const [url, options] of Object.entries(SENTINELS)) {
+for (const [url, connection] of Object.entries(PARSED)) {
   test(`parses ${url}`, (t) => {
-    t.deepEqual(connectionTo(url, "redis"), { options });
+    t.deepEqual(connectionTo(url, "redis"), { parameters: {}, ...connection });
   });
 }
 
 test("TLS options with a sentinel URL apply to the sentinels and to the servers", (t) => {
   const tls = { ca: "CA" };
-  const { options } = connectionTo({ url: "redis+sentinel://a/locks", tls }, "redis");
-  t.like(options, { tls, sentinelTLS: tls, enableTLSForSentinelMode: true });
+  const connection = connectionTo({ url: "redis+sentinel://:secret@a/locks/3", tls }, "redis");
+  t.deepEqual(optionsOf(connection), {
+    sentinels: [ONE],
+    name: "locks",
+    failoverDetector: true,
+    sentinelCommandTimeout: 2_000,
+    password: "secret",
+    db: 3,
+    tls,
+    sentinelTLS: tls,
+    enableTLSForSentinelMode: true,
+  });
 });
 
 for (const url of [

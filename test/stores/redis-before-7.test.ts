@@ -14,7 +14,7 @@ test.before(async () => {
 
 test.after.always(() => server.stop());
 
-test("a store uses a script after one refusal of an old server, and excludes stores that do not", async (t) => {
+test("a store uses a script after an old server has rejected one command, and excludes stores that do not", async (t) => {
   const newer = redisStore(server.client());
   const { client, refusals } = beforeRedis7(server.client());
   const old = redisStore(client);
@@ -42,7 +42,7 @@ test("a server before Redis 7 rejects only the key that holds other data", async
   t.true(replies[1] instanceof LockMisconfiguredError);
 });
 
-test("a store also uses a script if its first command to an old server is for many keys", async (t) => {
+test("a store also uses a script if its first command to an old server names many keys", async (t) => {
   const client = server.client();
   const count = 4; // No other script here has so many keys.
   let scripts = 0;

@@ -8,7 +8,7 @@ import { NODE } from "../support/node";
 const SCRIPT = `
 const { Confirmer } = require("./runtime/stores/redis/confirmer.ts");
 const clock = { now: () => performance.now(), afterInBackground: () => () => {} };
-const confirmer = new Confirmer({}, 1, "", 0, () => 0, clock);
+const confirmer = new Confirmer(() => {}, 1, () => 0, clock);
 confirmer.close();
 const requestOf = (_, n) => ({ key: "LOCK_pay_" + n, requestId: "" + n, lockTimeMs: 30_000, fencing: false, replicas: 1 });
 const requests = Array.from({ length: 150_000 }, requestOf);
@@ -16,7 +16,7 @@ Promise.all(requests.map((request) => confirmer.confirm(request, false, 1_000)))
   .then((replies) => console.log(new Set(replies.map(String))));
 `;
 
-test("more holds than one call has room for arguments may be renewed together", async (t) => {
+test("more holds can be renewed together than a function call can have arguments", async (t) => {
   const [node, ...options] = NODE;
   // The limit depends on the stack, which is larger in the thread of a test.
   const { stdout } = await promisify(execFile)(node, [...options, "-e", SCRIPT]);

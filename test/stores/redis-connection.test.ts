@@ -17,7 +17,9 @@ import {
   acquire,
   TAKEN,
 } from "../store-contract/subject";
+import type { RedisAddress } from "../../runtime/stores/redis/address";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { URL_LIBRARIES } from "../support/client-libraries";
 import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
@@ -38,7 +40,7 @@ test.after.always(() => server.stop());
 const everythingOf = (error: unknown): string => inspect(error, { depth: 10, showHidden: true });
 
 /** Opens a store by URL, and closes it after the test. */
-function storeAt(t: ExecutionContext, url: string): ReturnType<typeof redisStoreAt> {
+function storeAt(t: ExecutionContext, url: RedisAddress): ReturnType<typeof redisStoreAt> {
   const store = redisStoreAt(url);
   t.teardown(() => store.close());
   return store;
@@ -61,43 +63,62 @@ test("close() leaves the caller's client open and closes its own connection", as
   for (const event of ["close", "-node", "+node", "ready"]) t.is(client.listenerCount(event), 0, event);
 });
 
-test("close() of a store by URL closes all its connections", async (t) => {
-  const lonely = await startRedis();
-  t.teardown(lonely.stop);
-  const watcher = lonely.client();
-  const connections = async (): Promise<number> =>
-    String(await watcher.client("LIST"))
-      .trim()
-      .split("\n").length;
-  await watcher.ping();
-  const own = redisStoreAt(lonely.url);
-  await acquire(own, newKey(), newId());
-  await untilListening(own);
-  t.is(await connections(), 3);
-  await own.close();
-  await until(async () => (await connections()) === 1);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}close() of a store by URL closes all its connections`, async (t) => {
+    const lonely = await startRedis();
+    t.teardown(lonely.stop);
+    const watcher = lonely.client();
+    const connections = async (): Promise<number> =>
+      String(await watcher.client("LIST"))
+        .trim()
+        .split("\n").length;
+    await watcher.ping();
+    const own = redisStoreAt(at(lonely.url));
+    await acquire(own, newKey(), newId());
+    await untilListening(own);
+    t.is(await connections(), 3);
+    await own.close();
+    await until(async () => (await connections()) === 1);
+  });
+}
 
-test("a command sent before the connection is ready waits for it", async (t) => {
-  const own = storeAt(t, server.url);
-  t.deepEqual(await acquire(own, newKey(), newId()), TAKEN);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a command sent before the connection is ready waits for it`, async (t) => {
+    const own = storeAt(t, at(server.url));
+    t.deepEqual(await acquire(own, newKey(), newId()), TAKEN);
+  });
+}
 
-test("close() immediately rejects commands that wait for a connection", async (t) => {
-  const deaf = createServer().listen(0, "127.0.0.1"); // Accepts connections and never replies.
-  await once(deaf, "listening");
-  t.teardown(() => deaf.close());
-  const own = redisStoreAt(`redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`);
-  const taken = acquire(own, newKey(), newId());
-  await own.close();
-  await t.throwsAsync(taken, { message: /closed the connection/ });
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a URL may have a connectTimeout`, async (t) => {
+    const own = storeAt(t, at(`${server.url}?connectTimeout=60000`));
+    t.deepEqual(await acquire(own, newKey(), newId()), TAKEN);
+  });
+}
+
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}close() immediately rejects commands that wait for a connection`, async (t) => {
+    const deaf = createServer().listen(0, "127.0.0.1"); // Accepts connections and never replies.
+    await once(deaf, "listening");
+    t.teardown(() => deaf.close());
+    const own = redisStoreAt(at(`redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`));
+    const taken = acquire(own, newKey(), newId());
+    await own.close();
+    await t.throwsAsync(taken, { message: /the store was closed/ });
+  });
+}
 
 // ---- reconnections --------------------------------------------------------------------------------------
 
 for (const [whose, open] of [
   ["the caller's client", (at: RedisServer) => redisStore(at.client())],
-  ["a connection of the store's own", (at: RedisServer) => redisStoreAt(at.url)],
+  ...URL_LIBRARIES.map(
+    ({ title, at }) =>
+      [
+        `${title === "" ? "" : "node-redis and "}a connection of the store's own`,
+        ({ url }: RedisServer) => redisStoreAt(at(url)),
+      ] as const,
+  ),
 ] as const) {
   test(`all listeners are notified that Redis restarted, over ${whose}`, async (t) => {
     const first = await startRedis();
@@ -134,38 +155,42 @@ test("the first reconnection of a client that was ready before is reported", asy
 
 // ---- the store's own clients send nothing twice and nothing late ----------------------------------------
 
-test("a command without a reply fails if the store's own connection breaks, and is never resent", async (t) => {
-  const watcher = server.client();
-  const proxy = await startTcpProxy(server.port);
-  t.teardown(proxy.stop);
-  const own = storeAt(t, `redis://127.0.0.1:${proxy.port}`);
-  await acquire(own, newKey(), newId());
-  const [key, requestId] = [newKey(), newId()];
-  proxy.withholdReplies();
-  const taken = acquire(own, key, requestId);
-  await until(async () => (await watcher.exists(key)) === 1);
-  await watcher.del(key);
-  proxy.cut();
-  await t.throwsAsync(taken, { message: "the connection to Redis broke" });
-  t.deepEqual(await acquire(own, newKey(), newId()), TAKEN, "the store has reconnected");
-  t.is(await watcher.exists(key), 0);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a command without a reply fails if the store's own connection breaks, and is never resent`, async (t) => {
+    const watcher = server.client();
+    const proxy = await startTcpProxy(server.port);
+    t.teardown(proxy.stop);
+    const own = storeAt(t, at(`redis://127.0.0.1:${proxy.port}`));
+    await acquire(own, newKey(), newId());
+    const [key, requestId] = [newKey(), newId()];
+    proxy.withholdReplies();
+    const taken = acquire(own, key, requestId);
+    await until(async () => (await watcher.exists(key)) === 1);
+    await watcher.del(key);
+    proxy.cut();
+    await t.throwsAsync(taken, { message: "the connection to Redis broke" });
+    t.deepEqual(await acquire(own, newKey(), newId()), TAKEN, "the store has reconnected");
+    t.is(await watcher.exists(key), 0);
+  });
+}
 
-test("a command that could not be sent before its timeout is never sent", async (t) => {
-  const first = await startRedis();
-  const { port } = first;
-  const own = storeAt(t, first.url);
-  await acquire(own, newKey(), newId());
-  await first.stop();
-  const key = newKey();
-  await t.throwsAsync(own.acquire(request(key, newId()), 100));
-  const events = recordEvents(own);
-  const second = await startRedisAt(port);
-  t.teardown(second.stop);
-  await events.reconnected;
-  t.deepEqual(await acquire(own, newKey(), newId()), TAKEN);
-  t.is(await peek(own, key), undefined);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a command that could not be sent before its timeout is never sent`, async (t) => {
+    const first = await startRedis();
+    const { port } = first;
+    const own = storeAt(t, at(first.url));
+    await acquire(own, newKey(), newId());
+    await first.stop();
+    const key = newKey();
+    await t.throwsAsync(own.acquire(request(key, newId()), 100));
+    const events = recordEvents(own);
+    const second = await startRedisAt(port);
+    t.teardown(second.stop);
+    await events.reconnected;
+    t.deepEqual(await acquire(own, newKey(), newId()), TAKEN);
+    t.is(await peek(own, key), undefined);
+  });
+}
 
 test("options in the URL do not make the store send commands twice or late", async (t) => {
   const options =
@@ -182,95 +207,109 @@ test("options in the URL do not make the store send commands twice or late", asy
 
 // ---- causes of errors -----------------------------------------------------------------------------------
 
-test("a refused connection is reported immediately", async (t) => {
-  const gone = await startRedis();
-  await gone.stop();
-  const own = storeAt(t, gone.url);
-  const [key, requestId] = [newKey(), newId()];
-  for (const ask of [
-    () => acquire(own, key, requestId),
-    () => release(own, key, requestId),
-    () => enqueue(own, key, newId()),
-  ]) {
-    await t.throwsAsync(ask(), { code: "ECONNREFUSED", message: /ECONNREFUSED/ });
-  }
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a refused connection is reported immediately`, async (t) => {
+    const gone = await startRedis();
+    await gone.stop();
+    const own = storeAt(t, at(gone.url));
+    const [key, requestId] = [newKey(), newId()];
+    for (const ask of [
+      () => acquire(own, key, requestId),
+      () => release(own, key, requestId),
+      () => enqueue(own, key, newId()),
+    ]) {
+      await t.throwsAsync(ask(), { code: "ECONNREFUSED", message: /ECONNREFUSED/ });
+    }
+  });
+}
 
-test("an earlier connection error is not the cause of a later one", async (t) => {
-  const first = await startRedis();
-  const { port, url } = first;
-  await first.stop();
-  const own = storeAt(t, url);
-  await t.throwsAsync(acquire(own, newKey(), newId()), { code: "ECONNREFUSED" });
-  const second = await startRedisAt(port);
-  t.teardown(second.stop);
-  const key = newKey();
-  await until(async () => (await acquire(own, key, newId()).catch(() => undefined)) !== undefined);
-  await peek(own, key);
-  const watcher = second.client();
-  await watcher.call("CLIENT", "PAUSE", "60000", "WRITE");
-  const taken = acquire(own, newKey(), newId());
-  await until(async () => String(await watcher.client("LIST")).includes(" cmd=set "));
-  await watcher.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-  const { cause } = (await t.throwsAsync(taken, { message: "the connection to Redis broke" })) ?? {};
-  t.is(cause, undefined);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}an earlier connection error is not the cause of a later one`, async (t) => {
+    const first = await startRedis();
+    const { port, url } = first;
+    await first.stop();
+    const own = storeAt(t, at(url));
+    await t.throwsAsync(acquire(own, newKey(), newId()), { code: "ECONNREFUSED" });
+    const second = await startRedisAt(port);
+    t.teardown(second.stop);
+    const key = newKey();
+    await until(async () => (await acquire(own, key, newId()).catch(() => undefined)) !== undefined);
+    await peek(own, key);
+    const watcher = second.client();
+    await watcher.call("CLIENT", "PAUSE", "60000", "WRITE");
+    const taken = acquire(own, newKey(), newId());
+    await until(async () => String(await watcher.client("LIST")).includes(" cmd=set "));
+    await watcher.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    const { cause } = (await t.throwsAsync(taken, { message: "the connection to Redis broke" })) ?? {};
+    t.is(cause, undefined);
+  });
+}
 
-test("an unknown host is named in the error", async (t) => {
-  const own = storeAt(t, "redis://no-such-host.invalid");
-  await t.throwsAsync(acquire(own, newKey(), newId()), { message: /no-such-host\.invalid/ });
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}an unknown host is named in the error`, async (t) => {
+    const own = storeAt(t, at("redis://no-such-host.invalid"));
+    await t.throwsAsync(acquire(own, newKey(), newId()), { message: /no-such-host\.invalid/ });
+  });
+}
 
-test("an untrusted certificate is named in the error", async (t) => {
-  const untrusted = createTlsServer(UNTRUSTED).listen(0, "127.0.0.1");
-  await once(untrusted, "listening");
-  t.teardown(() => untrusted.close());
-  const own = storeAt(t, `rediss://localhost:${(untrusted.address() as AddressInfo).port}`);
-  await t.throwsAsync(acquire(own, newKey(), newId()), { message: /self-signed certificate/ });
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}an untrusted certificate is named in the error`, async (t) => {
+    const untrusted = createTlsServer(UNTRUSTED).listen(0, "127.0.0.1");
+    await once(untrusted, "listening");
+    t.teardown(() => untrusted.close());
+    const own = storeAt(t, at(`rediss://localhost:${(untrusted.address() as AddressInfo).port}`));
+    await t.throwsAsync(acquire(own, newKey(), newId()), { message: /self-signed certificate/ });
+  });
+}
 
-test("a server that never replies is reported before the timeout", async (t) => {
-  const deaf = createServer().listen(0, "127.0.0.1");
-  await once(deaf, "listening");
-  t.teardown(() => deaf.close());
-  const own = storeAt(t, `redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`);
-  const taken = own.acquire(request(newKey(), newId()), 5_000);
-  let isOver = false;
-  setTimeout(() => setImmediate(() => (isOver = true)), 5_000);
-  await t.throwsAsync(taken, { message: /no connection to Redis yet/ });
-  t.false(isOver);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a server that never replies is reported before the timeout`, async (t) => {
+    const deaf = createServer().listen(0, "127.0.0.1");
+    await once(deaf, "listening");
+    t.teardown(() => deaf.close());
+    const own = storeAt(t, at(`redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`));
+    const taken = own.acquire(request(newKey(), newId()), 5_000);
+    let isOver = false;
+    setTimeout(() => setImmediate(() => (isOver = true)), 5_000);
+    await t.throwsAsync(taken, { message: /no connection to Redis yet/ });
+    t.false(isOver);
+  });
+}
 
-test("a Redis that requires a password throws LockMisconfiguredError", async (t) => {
-  const guarded = await startRedis("--requirepass", "open sesame");
-  t.teardown(guarded.stop);
-  const silent = redisStore(guarded.client({ enableReadyCheck: false }));
-  t.teardown(() => silent.close());
-  for (const shut of [silent, storeAt(t, guarded.url)]) {
-    await t.throwsAsync(acquire(shut, newKey(), newId()), {
-      instanceOf: LockMisconfiguredError,
-      message: /Redis requires a password \(.*NOAUTH.*\)\. Fix: give it to the client/,
-    });
-  }
-  const open = storeAt(t, `redis://:open%20sesame@127.0.0.1:${guarded.port}`);
-  t.true((await acquire(open, newKey(), newId())).acquired);
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a Redis that requires a password throws LockMisconfiguredError`, async (t) => {
+    const guarded = await startRedis("--requirepass", "open sesame");
+    t.teardown(guarded.stop);
+    const silent = redisStore(guarded.client({ enableReadyCheck: false }));
+    t.teardown(() => silent.close());
+    for (const shut of [silent, storeAt(t, at(guarded.url))]) {
+      await t.throwsAsync(acquire(shut, newKey(), newId()), {
+        instanceOf: LockMisconfiguredError,
+        message: /Redis requires a password \(.*NOAUTH.*\)\. Fix: give it to the client/,
+      });
+    }
+    const open = storeAt(t, at(`redis://:open%20sesame@127.0.0.1:${guarded.port}`));
+    t.true((await acquire(open, newKey(), newId())).acquired);
+  });
+}
 
-test("a wrong password throws LockMisconfiguredError, and is not shown", async (t) => {
-  const guarded = await startRedis("--requirepass", "open sesame");
-  t.teardown(guarded.stop);
-  for (const url of [
-    `redis://:hunter2@127.0.0.1:${guarded.port}`,
-    `redis://app:hunter2@127.0.0.1:${guarded.port}`,
-    `redis://127.0.0.1:${guarded.port}?password=hunter2`,
-  ]) {
-    const error = await t.throwsAsync(acquire(storeAt(t, url), newKey(), newId()), {
-      instanceOf: LockMisconfiguredError,
-      message: /WRONGPASS|NOAUTH/,
-    });
-    t.false(everythingOf(error).includes("hunter2"), everythingOf(error));
-  }
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a wrong password throws LockMisconfiguredError, and is not shown`, async (t) => {
+    const guarded = await startRedis("--requirepass", "open sesame");
+    t.teardown(guarded.stop);
+    for (const url of [
+      `redis://:hunter2@127.0.0.1:${guarded.port}`,
+      `redis://app:hunter2@127.0.0.1:${guarded.port}`,
+      `redis://127.0.0.1:${guarded.port}?password=hunter2`,
+    ]) {
+      const error = await t.throwsAsync(acquire(storeAt(t, at(url)), newKey(), newId()), {
+        instanceOf: LockMisconfiguredError,
+        message: /WRONGPASS|NOAUTH/,
+      });
+      t.false(everythingOf(error).includes("hunter2"), everythingOf(error));
+    }
+  });
+}
 
 // ---- invalid URLs ---------------------------------------------------------------------------------------
 
@@ -285,7 +324,8 @@ test("the error for a URL that is not for Redis contains no password", (t) => {
   ]) {
     const error = t.throws(() => redisStoreAt(url), {
       instanceOf: LockOptionError,
-      message: /^Expected `redis` to be an ioredis client or a redis:\/\/ URL, got/,
+      message:
+        /^Expected `redis` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:\/\/ URL, got/,
     });
     t.false(everythingOf(error).includes("hunter2"), url);
   }
@@ -310,53 +350,38 @@ test("the error for a malformed URL contains no password, and says how to encode
   }
 });
 
-test("the error names an ioredis that is too old for a URL", (t) => {
-  const name = require.resolve("ioredis");
-  const loaded = require.cache[name];
-  if (loaded === undefined) throw new Error("Expected ioredis to be loaded");
-  const { exports } = loaded;
-  loaded.exports = function OldRedis(): void {}; // ioredis 4 exports only the class itself.
-  try {
-    t.throws(() => redisStoreAt("redis://app:hunter2@localhost"), {
-      instanceOf: LockMisconfiguredError,
-      message:
-        "A Redis URL needs ioredis 5.4 or later, but an older version is installed. Fix: npm install ioredis@latest",
-    });
-  } finally {
-    loaded.exports = exports;
-  }
-});
-
-test("locks throw until the user may select their database, and never go to another database", async (t) => {
-  const admin = server.client();
-  const user = (...rules: string[]): Promise<unknown> =>
-    admin.call("ACL", "SETUSER", "unselecting", ...rules);
-  await user("on", ">pw", "allkeys", "allchannels", "+@all", "-select");
-  const client = new Redis({ port: server.port, username: "unselecting", password: "pw", db: 5 });
-  t.teardown(() => client.disconnect());
-  const byClient = redisStore(client);
-  const byUrl = storeAt(t, `redis://unselecting:pw@127.0.0.1:${server.port}/5`);
-  await until(() => client.status === "ready");
-  const inFive = new Redis({ port: server.port, db: 5 });
-  t.teardown(() => inFive.disconnect());
-  for (const store of [byClient, byUrl]) {
-    const [key, requestId] = [newKey(), newId()];
-    await t.throwsAsync(acquire(store, key, requestId), {
-      instanceOf: LockMisconfiguredError,
-      message: /select/,
-    });
-    t.is(await admin.exists(key), 0);
-  }
-  await user("+select");
-  client.disconnect(true);
-  for (const store of [byClient, byUrl]) {
-    const key = newKey();
-    await until(async () => (await acquire(store, key, newId()).catch(() => undefined))?.acquired === true);
-    t.is(await admin.exists(key), 0);
-    t.is(await inFive.exists(key), 1);
-  }
-  await byClient.close();
-});
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}locks throw until the user may select their database, and never go to another database`, async (t) => {
+    const admin = server.client();
+    const user = (...rules: string[]): Promise<unknown> =>
+      admin.call("ACL", "SETUSER", "unselecting", ...rules);
+    await user("on", ">pw", "allkeys", "allchannels", "+@all", "-select");
+    const client = new Redis({ port: server.port, username: "unselecting", password: "pw", db: 5 });
+    t.teardown(() => client.disconnect());
+    const byClient = redisStore(client);
+    const byUrl = storeAt(t, at(`redis://unselecting:pw@127.0.0.1:${server.port}/5`));
+    await until(() => client.status === "ready");
+    const inFive = new Redis({ port: server.port, db: 5 });
+    t.teardown(() => inFive.disconnect());
+    for (const store of [byClient, byUrl]) {
+      const [key, requestId] = [newKey(), newId()];
+      await t.throwsAsync(acquire(store, key, requestId), {
+        instanceOf: LockMisconfiguredError,
+        message: /select/,
+      });
+      t.is(await admin.exists(key), 0);
+    }
+    await user("+select");
+    client.disconnect(true);
+    for (const store of [byClient, byUrl]) {
+      const key = newKey();
+      await until(async () => (await acquire(store, key, newId()).catch(() => undefined))?.acquired === true);
+      t.is(await admin.exists(key), 0);
+      t.is(await inFive.exists(key), 1);
+    }
+    await byClient.close();
+  });
+}
 
 for (const enableReadyCheck of [true, false]) {
   test(`a command queued for a connection to the wrong database throws (enableReadyCheck=${enableReadyCheck})`, async (t) => {

@@ -19,7 +19,7 @@ import {
 import { FENCING_STRIDE, type WholeStore } from "../../runtime/stores/port";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { redisStore } from "../../runtime/stores/redis/redis";
-import { fenceOf } from "../support/beside";
+import { fenceOf } from "../support/auxiliary-keys";
 import { startRedisCluster } from "../support/redis-cluster";
 import { startRedis } from "../support/redis-server";
 import { until } from "../support/until";

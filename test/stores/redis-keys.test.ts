@@ -1,7 +1,7 @@
 import test from "ava";
 import * as fc from "fast-check";
 import type { Redis } from "ioredis";
-import { isInSlot, nameBeside } from "../../runtime/stores/redis/keys";
+import { isInSlot, auxiliaryKey } from "../../runtime/stores/redis/keys";
 import { RESERVED_NAMESPACE } from "../../runtime/base/limits";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster";
 
@@ -18,8 +18,8 @@ test("the queue and the counter of a lock have names that no other lock uses", (
     fc.property(locks, locks, (one, other) => {
       const isSame = one.prefix === other.prefix && one.key === other.key;
       const names = ({ prefix, key }: typeof one): string[] => [
-        prefix + nameBeside("queue", prefix, key),
-        prefix + nameBeside("fence", prefix, key),
+        prefix + auxiliaryKey("queue", prefix, key),
+        prefix + auxiliaryKey("fence", prefix, key),
       ];
       const [mine, theirs] = [names(one), names(other)];
       if (mine[0] === mine[1]) return false;
@@ -34,17 +34,17 @@ test("the queue and the counter of a lock have names that no other lock uses", (
 
 test("no lock key equals the queue name of another key with the same prefix", (t) => {
   fc.assert(
-    fc.property(locks, keys, ({ prefix, key }, other) => nameBeside("queue", prefix, key) !== other),
+    fc.property(locks, keys, ({ prefix, key }, other) => auxiliaryKey("queue", prefix, key) !== other),
     { numRuns: 5_000 },
   );
-  t.is(nameBeside("queue", "", "{pay}:7"), "lockweave:2:queue-by-tag:{pay}:{pay}:7");
-  t.is(nameBeside("queue", "", "LOCK_a"), "lockweave:2:queue:{LOCK_a}");
-  t.is(nameBeside("fence", "shop:", "LOCK_a"), "lockweave:2:fence:{shop:LOCK_a}");
-  t.is(nameBeside("queue", "", "{LOCK_a}"), "lockweave:2:queue-by-tag:{LOCK_a}:{LOCK_a}");
-  t.is(nameBeside("queue", "", "a}b"), "lockweave:2:queue-by-name:a}b");
+  t.is(auxiliaryKey("queue", "", "{pay}:7"), "lockweave:2:queue-by-tag:{pay}:{pay}:7");
+  t.is(auxiliaryKey("queue", "", "LOCK_a"), "lockweave:2:queue:{LOCK_a}");
+  t.is(auxiliaryKey("fence", "shop:", "LOCK_a"), "lockweave:2:fence:{shop:LOCK_a}");
+  t.is(auxiliaryKey("queue", "", "{LOCK_a}"), "lockweave:2:queue-by-tag:{LOCK_a}:{LOCK_a}");
+  t.is(auxiliaryKey("queue", "", "a}b"), "lockweave:2:queue-by-name:a}b");
 });
 
-test("Redis hashes the queue and the counter to the slot of the lock key if isInSlot() says so", async (t) => {
+test("Redis hashes the queue and the counter to the slot of the lock key if isInSlot() returns true", async (t) => {
   const server: RedisCluster = await startRedisCluster();
   t.teardown(() => server.stop());
   const client: Redis = server.client();
@@ -56,7 +56,7 @@ test("Redis hashes the queue and the counter to the slot of the lock key if isIn
       inSlot += 1;
       const [lock, ...beside] = await Promise.all([
         slot(prefix + key),
-        ...(["queue", "fence"] as const).map((name) => slot(prefix + nameBeside(name, prefix, key))),
+        ...(["queue", "fence"] as const).map((name) => slot(prefix + auxiliaryKey(name, prefix, key))),
       ]);
       return beside.every((one) => one === lock);
     }),

@@ -106,7 +106,7 @@ test("a resent acquire() whose first copy was lost says that it may arrive again
   const taken = acquire(own, newKey(), requestId);
   await until(() => proxy.bytesSent > bytesBefore);
   proxy.reset();
-  t.deepEqual(await taken, { acquired: true, mayComeAgain: true });
+  t.deepEqual(await taken, { acquired: true, mayRunAgain: true });
 });
 
 test("a script throws if the client is in a transaction, because QUEUED is not a reply", async (t) => {

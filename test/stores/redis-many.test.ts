@@ -41,12 +41,16 @@ async function countedStore(): Promise<{
   if (acquireMany === undefined || enqueueMany === undefined || releaseMany === undefined) {
     throw new Error("Expected a store with acquireMany(), enqueueMany() and releaseMany()");
   }
-  const key = newKey();
-  await acquireMany([request(key, newId())], TIMEOUT_MS);
-  await own.renew([renewal(key, newId())], TIMEOUT_MS);
-  await own.peek([key], TIMEOUT_MS);
-  await releaseMany([{ key, requestId: newId() }], TIMEOUT_MS);
-  await enqueueMany([placing(newKey(), newId())], TIMEOUT_MS);
+  const keys = [newKey(), newKey()];
+  const requests = keys.map((key) => request(key, newId()));
+  await acquireMany(requests, TIMEOUT_MS);
+  await own.renew(requests, TIMEOUT_MS);
+  await own.peek(keys, TIMEOUT_MS);
+  await releaseMany(requests, TIMEOUT_MS);
+  await enqueueMany(
+    keys.map((key) => placing(key, newId())),
+    TIMEOUT_MS,
+  );
   commands();
   return { own, acquireMany, enqueueMany, releaseMany, commands };
 }
@@ -130,7 +134,7 @@ test("only the key that holds other data is rejected in a command for several ke
   await own.close();
 });
 
-test("READONLY reaches the client's reconnectOnError also for commands for many keys", async (t) => {
+test("READONLY for a command for many keys reaches the client's reconnectOnError", async (t) => {
   const former = await startRedis();
   const client = former.client();
   const own = redisStore(client);

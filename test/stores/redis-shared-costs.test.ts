@@ -64,8 +64,8 @@ async function costs(
   await count("wait on", () => store.queue.enqueue(placing(key, place, how), TIMEOUT_MS));
   await count("give up", () => store.queue.dequeue(key, place, TIMEOUT_MS));
   await count("renew", () => store.renew([{ ...renewal(key, own, 60_000), permits }], TIMEOUT_MS));
-  await count("look", () => store.peek([key], TIMEOUT_MS));
-  await count("leave", () => store.release({ key, requestId: other, permits }, TIMEOUT_MS));
+  await count("peek", () => store.peek([key], TIMEOUT_MS));
+  await count("release", () => store.release({ key, requestId: other, permits }, TIMEOUT_MS));
   await count("revoke", async () => await store.admin.revoke({ key, requestId: own }, TIMEOUT_MS));
   return counted;
 }

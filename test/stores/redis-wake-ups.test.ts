@@ -230,7 +230,7 @@ test("a broken subscriber connection wakes all waiters, and wake-ups work again"
   await own.close();
 });
 
-test("every listener gets the wake-ups, also one that is added later", async (t) => {
+test("every listener gets the wake-ups, even one that is added later", async (t) => {
   const own = redisStore(server.client());
   const [one, two] = [recordEvents(own), recordEvents(own)];
   await untilListening(own);

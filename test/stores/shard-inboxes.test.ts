@@ -1,47 +1,60 @@
-import { EventEmitter } from "node:events";
 import test from "ava";
-import type { RedisClient, RedisNode } from "../../runtime/stores/redis/client";
+import type {
+  ClusterPort,
+  Subscription,
+  SubscriptionListeners,
+} from "../../runtime/stores/redis/client-port";
 import { ShardInboxes } from "../../runtime/stores/redis/cluster/shard-inboxes";
 import type { Shards } from "../../runtime/stores/redis/cluster/shards";
-import { deferred } from "../support/deferred";
 import { VirtualClock } from "../support/virtual-clock";
 
 // An inbox connection that does not reply, and its replacements. Real connections reply in no fixed order.
 
 const ADDRESS = "127.0.0.1:7000";
 
-class Connection extends EventEmitter {
+class Connection implements Subscription {
   isOpen = true;
-  readonly #subscribed = deferred();
+  readonly #listeners: SubscriptionListeners;
 
-  /** Never replies to a ping. */
-  call(command: string): Promise<unknown> {
-    return command === "ping" ? new Promise(() => {}) : this.#subscribed.promise;
+  constructor(listeners: SubscriptionListeners) {
+    this.#listeners = listeners;
+  }
+
+  /** Never replies. */
+  ping(): Promise<unknown> {
+    return new Promise(() => {});
   }
 
   subscribe(): void {
-    this.#subscribed.resolve();
+    this.#listeners.subscribed();
   }
 
-  disconnect(): void {
+  close(): void {
     this.isOpen = false;
   }
 }
 
 function inboxes(clock: VirtualClock): { readonly own: ShardInboxes; readonly connections: Connection[] } {
   const connections: Connection[] = [];
-  const duplicate = (): Connection => {
-    const connection = new Connection();
-    connections.push(connection);
-    return connection;
+  const topology = {
+    openSubscription(_node: unknown, _channel: string, listeners: SubscriptionListeners): Subscription {
+      const connection = new Connection(listeners);
+      connections.push(connection);
+      return connection;
+    },
   };
   const shards = {
     slotOf: () => 7,
     addressOf: () => ADDRESS,
-    masterAt: () => ({ duplicate }) as unknown as RedisNode,
+    masterAt: () => ({ address: ADDRESS, database: 0 }),
   };
   const owner = { onWakeUp() {}, onDenied() {}, shortestLeaseMs: () => Infinity };
-  const own = new ShardInboxes({} as RedisClient, shards as unknown as Shards, owner, clock);
+  const own = new ShardInboxes(
+    { topology } as unknown as ClusterPort,
+    shards as unknown as Shards,
+    owner,
+    clock,
+  );
   return { own, connections };
 }
 
@@ -53,7 +66,7 @@ async function waitFor(own: ShardInboxes, clock: VirtualClock, seconds: number):
   }
 }
 
-test("of two replacements for a silent connection, only the first that subscribes stays open", async (t) => {
+test("if two connections replace a silent one, only the first that subscribes stays open", async (t) => {
   const clock = new VirtualClock();
   const { own, connections } = inboxes(clock);
   own.addressFor("LOCK_a");
@@ -69,7 +82,7 @@ test("of two replacements for a silent connection, only the first that subscribe
   t.is(connections.filter(({ isOpen }) => isOpen).length, 0);
 });
 
-test("a replacement that subscribes after close() is closed, too", async (t) => {
+test("a replacement that subscribes after close() is also closed", async (t) => {
   const clock = new VirtualClock();
   const { own, connections } = inboxes(clock);
   own.addressFor("LOCK_a");

@@ -1,13 +1,18 @@
 import { release, newId, newKey, enqueue, acquire, TIMEOUT_MS } from "../store-contract/subject";
 import type { WholeStore } from "../../runtime/stores/port";
-import { nameBeside } from "../../runtime/stores/redis/keys";
+import { auxiliaryKey } from "../../runtime/stores/redis/keys";
 import type { ClusterNode, RedisCluster } from "../support/redis-cluster";
 import { until } from "../support/until";
 
 /** Resolves when the store receives wake-ups from each master. */
-export async function untilSubscribedEverywhere(store: WholeStore, cluster: RedisCluster): Promise<void> {
+export async function untilSubscribedEverywhere(
+  store: WholeStore,
+  cluster: RedisCluster,
+  keyPrefix = "",
+): Promise<void> {
   for (const node of cluster.nodes) {
-    if (node.master === undefined) await untilSubscribedTo(store, cluster, await keyAt(cluster, node));
+    if (node.master !== undefined) continue;
+    await untilSubscribedTo(store, cluster, await keyAt(cluster, node, keyPrefix), keyPrefix);
   }
 }
 
@@ -22,7 +27,7 @@ export async function untilSubscribedTo(
   const [holder, probe] = [newId(), newId()];
   await acquire(store, key, holder);
   await enqueue(store, key, probe);
-  const queue = keyPrefix + nameBeside("queue", keyPrefix, key);
+  const queue = keyPrefix + auxiliaryKey("queue", keyPrefix, key);
   await until(() => isSubscribed(master, queue, probe));
   await store.queue.dequeue(key, probe, TIMEOUT_MS);
   await release(store, key, holder);
@@ -41,10 +46,10 @@ export async function shardInboxes({ admin }: ClusterNode): Promise<string[]> {
 }
 
 /** Returns a new key in one of the master's slots. */
-export async function keyAt(cluster: RedisCluster, master: ClusterNode): Promise<string> {
+export async function keyAt(cluster: RedisCluster, master: ClusterNode, keyPrefix = ""): Promise<string> {
   for (let count = 0; count < 1_000; count += 1) {
     const key = newKey();
-    if ((await cluster.masterOf(key)) === master) return key;
+    if ((await cluster.masterOf(keyPrefix + key)) === master) return key;
   }
   throw new Error("the master has no slots");
 }

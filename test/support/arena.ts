@@ -22,13 +22,14 @@ export class Arena {
     this.#setting = setting;
   }
 
-  async add(): Promise<Contender> {
+  /** @param own the settings in which this process differs */
+  async add(own: Partial<Setting> = {}): Promise<Contender> {
     const ports = "ports" in this.#deployment ? this.#deployment.ports : [this.#deployment.port];
     const proxies = await Promise.all(ports.map((port) => startTcpProxy(port)));
     const urls = proxies.map(({ port }) => `redis://127.0.0.1:${port}`);
     const url = "ports" in this.#deployment ? urls : (urls[0] ?? "");
     const name = `process ${this.#everybody.length + 1}`;
-    const contender = new Contender(name, proxies, { ...this.#setting, url });
+    const contender = new Contender(name, proxies, { ...this.#setting, ...own, url });
     this.#everybody.push(contender);
     await contender.child.reported(({ event }) => event === "ready");
     return contender;
@@ -72,6 +73,8 @@ export class Contender {
   readonly sections = new Map<number, Section>();
   readonly failures: string[] = [];
   isKilled = false;
+  /** Whether all calls of its callers have settled, after SIGTERM. */
+  hasEnded = false;
   readonly #name: string;
   #longBody: Deferred<void> = deferred();
 
@@ -109,6 +112,7 @@ export class Contender {
   #note(report: CallersReport): void {
     if (report.event === "failed") this.failures.push(report.code);
     else if (report.event === "entered") this.#enter(report);
+    else if (report.event === "ended") this.hasEnded = true;
     else if (report.event !== "ready") this.#change(report.id, changeBy(report));
   }
 
@@ -125,9 +129,9 @@ export class Contender {
 }
 
 function changeBy(
-  report: Exclude<CallersReport, { event: "ready" | "entered" | "failed" }>,
+  report: Exclude<CallersReport, { event: "ready" | "ended" | "entered" | "failed" }>,
 ): Partial<Section> {
   if (report.event === "believes") return { believedUntil: report.until };
-  if (report.event === "told") return { toldAt: report.at };
-  return report.event === "left" ? { leftAt: report.at } : { wasLeftInTheDark: true };
+  if (report.event === "signaled") return { signaledAt: report.at };
+  return report.event === "left" ? { leftAt: report.at } : { missedSignal: true };
 }

@@ -30,15 +30,20 @@ export interface Child<Report> {
  */
 const TIED_TO_US = '(read -r _ <&3 || kill -9 $$) & exec "$@" 3<&-';
 
-/** @param onReport called with each report when it arrives */
+/**
+ * @param onReport called with each report when it arrives
+ * @param environment variables that it has in addition to ours
+ */
 export function startChild<Report>(
   script: string,
   configuration: unknown,
   onReport: (report: Report) => void = () => {},
+  environment: Readonly<Record<string, string>> = {},
 ): Child<Report> {
   const path = join(__dirname, "../faults/children", script);
   const child = spawn("sh", ["-c", TIED_TO_US, "child", ...NODE, path, JSON.stringify(configuration)], {
     stdio: ["pipe", "pipe", "pipe", "pipe"],
+    env: { ...process.env, ...environment },
   });
   const tie = child.stdio[3] as Writable;
   const reports: Report[] = [];

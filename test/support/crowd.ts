@@ -9,7 +9,7 @@ import { until } from "./until";
 
 const LOCK_TIME = "2s";
 const LONGEST_BODY_MS = 10;
-const PROCESSES = 3;
+export const PROCESSES = 3;
 
 /** Callers in several processes that acquire locks again and again. They share their keys, or each process has its own. */
 export class Crowd {
@@ -30,13 +30,13 @@ export class Crowd {
     this.#callers = this.#processes.flatMap((process, nth) =>
       keys.map((key, index) => {
         const name = isShared ? key : `${key}:${nth}`;
-        return this.#enterAgainAndAgain(process, name, `process ${nth}, caller ${index}`);
+        return this.#enterRepeatedly(process, name, `process ${nth}, caller ${index}`);
       }),
     );
   }
 
   /** Resolves when every lock has been acquired once more. */
-  async goesOn(): Promise<void> {
+  async progresses(): Promise<void> {
     const before = new Map([...this.sections].map(([key, sections]) => [key, sections.length]));
     const unused = (): string[] =>
       [...this.sections].flatMap(([key, { length }]) => (length > (before.get(key) ?? 0) ? [] : [key]));
@@ -47,7 +47,7 @@ export class Crowd {
   }
 
   /** Resolves when no lock has been acquired for a while. */
-  async isAtRest(): Promise<void> {
+  async comesToRest(): Promise<void> {
     const count = (): number => [...this.sections.values()].reduce((sum, { length }) => sum + length, 0);
     await until(async () => {
       const before = count();
@@ -62,7 +62,7 @@ export class Crowd {
     await Promise.all(this.#processes.map(retire));
   }
 
-  async #enterAgainAndAgain(process: FleetProcess, key: string, name: string): Promise<void> {
+  async #enterRepeatedly(process: FleetProcess, key: string, name: string): Promise<void> {
     const sections = this.sections.get(key) ?? [];
     this.sections.set(key, sections);
     const options = {
@@ -77,13 +77,13 @@ export class Crowd {
         await process.call(key, options, async (lock) => {
           const enteredAt = monotonicMs();
           let believedUntil = enteredAt + lock.remaining();
-          let toldAt: number | undefined;
-          lock.signal.addEventListener("abort", () => (toldAt = monotonicMs()));
+          let signaledAt: number | undefined;
+          lock.signal.addEventListener("abort", () => (signaledAt = monotonicMs()));
           await pause(Math.random() * LONGEST_BODY_MS);
           const leftAt = monotonicMs();
           believedUntil = Math.min(leftAt, Math.max(believedUntil, leftAt + lock.remaining()));
           const { fencingToken } = lock;
-          sections.push({ name, enteredAt, leftAt, believedUntil, toldAt, fencingToken });
+          sections.push({ name, enteredAt, leftAt, believedUntil, signaledAt, fencingToken });
         });
       } catch (error) {
         const code = error instanceof Error && "code" in error ? String(error.code) : String(error);

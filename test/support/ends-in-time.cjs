@@ -1,7 +1,7 @@
 // Loaded in each process that runs a test file. AVA waits until such a process exits by itself. If a test has a longer
 // timeout than AVA, it may wait forever. So this exits the process in any case, and reports what kept it alive.
 
-const MOST_MINUTES = 60;
+const MOST_MINUTES = 30;
 const SECONDS_AFTER_TESTS = 30;
 
 module.exports = async function endInTime() {

@@ -1,9 +1,17 @@
 // The tests need real programs. This installs the missing ones as root with apt. On other machines it prints what to
 // install.
 import { spawnSync } from "node:child_process";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
-const missing = process.argv.slice(2).filter((program) => !isOnPath(program));
+/** The packages of programs that need another one than that of their name. */
+const PACKAGES = { postgres: ["postgresql"], gcc: ["gcc", "libc6-dev"] };
+/** Debian keeps the programs of each version of PostgreSQL in a folder of its own, outside of the PATH. */
+const POSTGRES_VERSIONS = "/usr/lib/postgresql";
+
+const missing = process.argv
+  .slice(2)
+  .filter((program) => !isInstalled(program))
+  .flatMap((program) => PACKAGES[program] ?? [program]);
 if (missing.length > 0) {
   const names = missing.join(" and ");
   if (process.getuid?.() !== 0 || !isOnPath("apt-get")) {
@@ -15,8 +23,24 @@ if (missing.length > 0) {
   console.log(`Installing for the tests, as Debian packages: ${names}`);
   withoutStartingServices(() => {
     run("apt-get", "-qq", "update");
-    run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", ...missing);
+    if (missing.some((name) => PACKAGES.postgres.includes(name)))
+      withoutMainCluster(() => install("postgresql-common"));
+    install(...missing);
   });
+}
+
+function install(...packages) {
+  run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", ...packages);
+}
+
+function isInstalled(program) {
+  if (program !== "postgres" || isOnPath(program)) return isOnPath(program);
+  return (
+    existsSync(POSTGRES_VERSIONS) &&
+    readdirSync(POSTGRES_VERSIONS).some((version) =>
+      existsSync(`${POSTGRES_VERSIONS}/${version}/bin/postgres`),
+    )
+  );
 }
 
 function isOnPath(program) {
@@ -34,13 +58,21 @@ function run(program, ...args) {
   throw new Error(`${args.at(-1)} could not be installed`);
 }
 
-/** Keeps the package from starting a redis-server on port 6379. Debian runs this file first, and 101 means no. */
-function withoutStartingServices(install) {
+/** Keeps the server's package from creating a database of its own. The setting is in a package that comes first. */
+function withoutMainCluster(installSettings) {
+  installSettings();
+  const settings = "/etc/postgresql-common/createcluster.conf";
+  const before = readFileSync(settings, "utf8");
+  writeFileSync(settings, before.replace(/^#?create_main_cluster.*$/m, "create_main_cluster = false"));
+}
+
+/** Keeps the packages from starting servers on their usual ports. Debian runs this file first, and 101 means no. */
+function withoutStartingServices(installAll) {
   const policy = "/usr/sbin/policy-rc.d";
   const isOurs = !existsSync(policy);
   if (isOurs) writeFileSync(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
   try {
-    install();
+    installAll();
   } catch (error) {
     console.error(error.message);
   } finally {

@@ -49,6 +49,7 @@ function singleMethodsOf(store: Store): StoreMethods {
     inspect: (key, timeoutMs) => admin.inspect(key, timeoutMs),
     revoke: (request, timeoutMs) => admin.revoke(request, timeoutMs),
     announce: (request, timeoutMs) => admin.announce(request, timeoutMs),
+    ...(admin.announced !== undefined && { announced: admin.announced.bind(admin) }),
     listen: (listener) => store.listen?.(listener) ?? (() => {}),
     close: async () => await store.close?.(),
   };

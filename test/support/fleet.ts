@@ -2,7 +2,7 @@ import type { ExecutionContext } from "ava";
 import { createLocker, type Configuration } from "../../runtime/config/configure";
 import { Lock } from "../../runtime/lock/lock";
 import { MultiLock } from "../../runtime/lock/multi-lock";
-import type { Locker } from "../../runtime/lock/locker";
+import { termsOf, type Locker, type Terms } from "../../runtime/lock/locker";
 import type { FailureClass } from "../../runtime/lock/wait";
 import { runInside } from "../../runtime/lock/reentrancy";
 import { settle, type LockOptions } from "../../runtime/lock/settings";
@@ -31,21 +31,24 @@ export class FleetProcess {
 
   /** Whether the process has no holder and no waiter. */
   get isIdle(): boolean {
-    return this.locker.queues.isEmpty;
+    return this.locker.manager.isEmpty;
   }
 
   /** Refuses all further locks, as `shutdown()` does after its patience. */
   close(): void {
-    this.locker.queues.close();
+    this.locker.manager.close();
   }
 
   lock(key: string, options: LockOptions = {}, site?: string): Lock {
-    return new Lock({ locker: this.locker, settings: settle(options, this.locker.defaults), site }, key);
+    return new Lock(this.#termsOf(options, site), key);
   }
 
   locks(keys: readonly string[], options: LockOptions = {}): MultiLock {
-    const settings = settle(options, this.locker.defaults);
-    return new MultiLock({ locker: this.locker, settings, site: undefined }, keys);
+    return new MultiLock(this.#termsOf(options), keys);
+  }
+
+  #termsOf(options: LockOptions, site?: string): Terms {
+    return termsOf(this.locker, settle(options, this.locker.defaults), site);
   }
 
   /** Calls a tagged function, with the same steps that the weave puts around its body. */
@@ -91,12 +94,12 @@ export class Fleet {
   }
 
   /** Acquires the key for a holder outside of the fleet, which never renews it. */
-  async foreignHolder(key: string, lockTimeMs: number): Promise<void> {
+  async acquireElsewhere(key: string, lockTimeMs: number): Promise<void> {
     await this.memory.acquire({ key, requestId: FOREIGNER, lockTimeMs, fencing: false }, TIMEOUT_MS);
   }
 
   /** Releases the key of the holder outside of the fleet. */
-  async foreignerLeaves(key: string): Promise<void> {
+  async releaseElsewhere(key: string): Promise<void> {
     await this.memory.release({ key, requestId: FOREIGNER }, TIMEOUT_MS);
   }
 
@@ -108,7 +111,7 @@ export class Fleet {
   }
 
   /** Releases the key behind its holder's back. The first waiter gets it, as after any release. */
-  async takeAway(key: string): Promise<void> {
+  async endHold(key: string): Promise<void> {
     const requestId = await this.valueOf(key);
     if (requestId !== undefined) await this.memory.release({ key, requestId }, TIMEOUT_MS);
   }

@@ -5,19 +5,19 @@ import type { LockEvents } from "../../runtime/lock/events";
 /**
  * Runs `act` once, inside the next event of this name for the key, like a subscriber in an application.
  *
- * @param isMeant selects the event, if it is not the first
+ * @param matches selects the event, if it is not the first
  */
 export function inTheMiddleOf<Name extends keyof LockEvents>(
   t: ExecutionContext,
   name: Name,
   key: string,
   act: () => void,
-  isMeant: (event: LockEvents[Name]) => boolean = () => true,
+  matches: (event: LockEvents[Name]) => boolean = () => true,
 ): void {
   const stop = (): boolean => unsubscribe(name, listen);
   const listen = (message: unknown): void => {
     const event = message as LockEvents[Name];
-    if (event.key !== key || !isMeant(event)) return;
+    if (event.key !== key || !matches(event)) return;
     stop();
     act();
   };

@@ -1,7 +1,7 @@
 import { deferred } from "./deferred";
 import type { VirtualClock } from "./virtual-clock";
 
-/** A body that runs until it is told to end. */
+/** A body that runs until the test ends it. */
 export interface Job {
   readonly body: () => Promise<string>;
   /** Resolves when the body has started. */

@@ -3,9 +3,9 @@ import { flat, replacing } from "./flat-store";
 
 /** Gets notified of the holds in a store. */
 export interface Observer {
-  onTaken(key: string): void;
+  onAcquired(key: string): void;
   /** Called right before a hold is released. */
-  onDrop(key: string): void;
+  onRelease(key: string): void;
 }
 
 /** Wraps a store, and notifies the observer of acquired and released holds. */
@@ -14,22 +14,22 @@ export function observed(inner: Store, observer: Observer): Store {
   return replacing(inner, {
     async acquire(request: AcquireRequest, timeoutMs: number) {
       const reply = await store.acquire(request, timeoutMs);
-      if (reply.acquired) observer.onTaken(request.key);
+      if (reply.acquired) observer.onAcquired(request.key);
       return reply;
     },
     async enqueue(request: EnqueueRequest, timeoutMs: number) {
       const reply = await store.enqueue(request, timeoutMs);
-      if (reply.acquired) observer.onTaken(request.key);
+      if (reply.acquired) observer.onAcquired(request.key);
       return reply;
     },
     async release(request: ReleaseRequest, timeoutMs: number) {
-      observer.onDrop(request.key);
+      observer.onRelease(request.key);
       return await store.release(request, timeoutMs);
     },
     async releaseAndEnqueue(held: ReleaseRequest, request: EnqueueRequest, timeoutMs: number) {
-      observer.onDrop(held.key);
+      observer.onRelease(held.key);
       const reply = await store.releaseAndEnqueue(held, request, timeoutMs);
-      if (reply.released && typeof reply.next === "object") observer.onTaken(request.key);
+      if (reply.released && typeof reply.next === "object") observer.onAcquired(request.key);
       return reply;
     },
   });

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { Summary } from "./summary.mjs";
 
-const AVA = fileURLToPath(new URL("../../node_modules/ava/entrypoints/cli.mjs", import.meta.url));
+const AVA = fileURLToPath(new URL("ava.mjs", import.meta.url));
 const EVERY_MS = 20_000;
 const DROPPED = /^ {2}[✔-] /;
 const LOGGED = /^ {4}/;

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Cluster, type Redis } from "ioredis";
+import { createCluster, type RedisClusterType } from "redis";
 import {
   freePort,
   LAUNCHES,
@@ -14,6 +15,13 @@ import {
 } from "./redis-server";
 import { until } from "./until";
 
+type NodeRedisClusterOptions = Partial<
+  Pick<
+    Parameters<typeof createCluster>[0],
+    "defaults" | "keyPrefix" | "minimizeConnections" | "nodeAddressMap" | "useReplicas"
+  >
+> & { readonly RESP?: 2 | 3 };
+
 /** A cluster of real servers. */
 export interface RedisCluster {
   /** The masters, then their replicas, in their roles at the start. */
@@ -22,11 +30,13 @@ export interface RedisCluster {
   client(options?: ClientOptions): Redis;
   /** Returns a cluster client. `stop()` disconnects it. */
   cluster(options?: ConstructorParameters<typeof Cluster>[1]): Cluster;
+  /** Returns a cluster client of node-redis, which is connecting. `stop()` closes it. */
+  nodeRedis(options?: NodeRedisClusterOptions): RedisClusterType;
   /** Returns the node that has the slot of the key now. */
   masterOf(key: string): Promise<ClusterNode>;
   /** Returns a master that does not have the slot of the key. */
   otherMaster(key: string): Promise<ClusterNode>;
-  /** Whether every node reports that all slots are served, and every replica follows its master. */
+  /** Whether every node that answers reports that all slots are served, and every replica follows its master. */
   isWhole(): Promise<boolean>;
   /** Describes how each node sees the cluster, for error messages. */
   views(): Promise<string>;
@@ -40,6 +50,7 @@ export class ClusterNode {
   readonly master: ClusterNode | undefined;
   readonly #dir: string;
   #server: RedisServer | undefined;
+  #isFrozen = false;
   #admin: Redis | undefined;
 
   constructor(ports: readonly [port: number, busPort: number], dir: string, master: ClusterNode | undefined) {
@@ -66,6 +77,22 @@ export class ClusterNode {
     return this.#server !== undefined;
   }
 
+  /** Whether the node answers: it runs, and is not frozen. */
+  get answers(): boolean {
+    return this.isRunning && !this.#isFrozen;
+  }
+
+  /** Stops the process without ending it. Its connections stay open, and nothing answers. */
+  freeze(): void {
+    process.kill(this.pid, "SIGSTOP");
+    this.#isFrozen = true;
+  }
+
+  thaw(): void {
+    process.kill(this.pid, "SIGCONT");
+    this.#isFrozen = false;
+  }
+
   /** Starts or restarts the node. It remembers its role in the cluster, and has no data. */
   async start(): Promise<boolean> {
     this.#server = await launchRedis(this.port, this.#dir, optionsOfNode(this.busPort));
@@ -74,6 +101,7 @@ export class ClusterNode {
 
   async kill(): Promise<void> {
     const server = this.#server;
+    this.#isFrozen = false;
     this.#server = undefined;
     this.#admin = undefined;
     await server?.stop();
@@ -169,11 +197,12 @@ async function startNodes(
 
 function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
   const clusters: Cluster[] = [];
+  const nodeRedisClients: RedisClusterType[] = [];
   const masterOf = async (key: string): Promise<ClusterNode> => {
     let node: ClusterNode | undefined;
     // During a failover, a node may know no owner of the slot.
     await until(async () => {
-      const any = nodes.find(({ isRunning }) => isRunning);
+      const any = nodes.find(({ answers }) => answers);
       const slot = Number(await any?.admin.cluster("KEYSLOT", key));
       const table = (await any?.admin.cluster("SLOTS")) as [number, number, [string, number]][] | undefined;
       const port = table?.find(([from, to]) => from <= slot && slot <= to)?.[2][1];
@@ -197,6 +226,17 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
       clusters.push(cluster);
       return cluster;
     },
+    nodeRedis({ RESP = 3, ...options } = {}) {
+      const cluster = createCluster({
+        ...options,
+        rootNodes: nodes.map(({ port }) => ({ socket: { host: "127.0.0.1", port } })),
+        RESP: RESP as 3,
+      }) as RedisClusterType;
+      cluster.on("error", () => {}); // Each command rejects with its own error.
+      nodeRedisClients.push(cluster);
+      cluster.connect().catch(() => {}); // The cluster has stopped.
+      return cluster;
+    },
     masterOf,
     async otherMaster(key) {
       const owner = await masterOf(key);
@@ -206,7 +246,7 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
     },
     isWhole: () => areWhole(nodes),
     async views() {
-      const running = nodes.filter(({ isRunning }) => isRunning);
+      const running = nodes.filter(({ answers }) => answers);
       const views = await Promise.all(
         running.map(async ({ admin, port }) => {
           const keys = (await admin.keys("*")).join(" ");
@@ -217,6 +257,7 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
     },
     async stop() {
       for (const cluster of clusters) cluster.disconnect();
+      for (const cluster of nodeRedisClients) cluster.destroy();
       await Promise.all(nodes.map((node) => node.kill()));
       await remove(dir);
     },
@@ -224,7 +265,7 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
 }
 
 async function areWhole(nodes: readonly ClusterNode[]): Promise<boolean> {
-  const tell = await Promise.all(nodes.filter(({ isRunning }) => isRunning).map(isInPlace));
+  const tell = await Promise.all(nodes.filter(({ answers }) => answers).map(isInPlace));
   return tell.every(Boolean);
 }
 

@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Redis } from "ioredis";
+import { Redis, type RedisOptions } from "ioredis";
+import { createSentinel, type RedisSentinelType } from "redis";
 import {
   freePort,
   LAUNCHES,
@@ -23,7 +24,9 @@ export interface SentinelGroup {
   /** Resolves to the port of the current master, as the sentinels report it. */
   masterPort(): Promise<number>;
   /** Returns a client that finds the master through the sentinels. `stop()` disconnects it. */
-  client(): Redis;
+  client(options?: IoredisSentinelOptions): Redis;
+  /** Returns a client of node-redis that finds the master through the sentinels, and is connecting. `stop()` closes it. */
+  nodeRedis(options?: NodeRedisSentinelOptions): RedisSentinelType;
   /**
    * Makes the sentinels replace a master after a second of silence, until `calm()`. Otherwise they tolerate silence, because
    * a healthy master on a busy machine may be silent for that long.
@@ -34,6 +37,13 @@ export interface SentinelGroup {
   restart(dead: RedisServer): Promise<RedisServer>;
   stop(): Promise<void>;
 }
+
+type IoredisSentinelOptions = Pick<RedisOptions, "natMap">;
+
+type NodeRedisSentinelOptions = Pick<
+  Parameters<typeof createSentinel>[0],
+  "keyPrefix" | "nodeAddressMap" | "nodeClientOptions" | "masterPoolSize"
+> & { readonly RESP?: 2 | 3 };
 
 const NAME = "locks";
 /** An alert sentinel considers the master down after this much silence. */
@@ -62,6 +72,7 @@ export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<S
   };
   await Promise.all(admins.map((sentinel) => until(() => know(sentinel))));
   const clients: Redis[] = [];
+  const nodeRedisClients: RedisSentinelType[] = [];
   const restarted: RedisServer[] = [];
   const masterPort = async (): Promise<number> => {
     const address = await admins[0]?.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME);
@@ -86,15 +97,28 @@ export async function startSentinelGroup(replicas = 2, sentinels = 3): Promise<S
     servers,
     sentinels: watching,
     url: `redis+sentinel://${watching.map(({ port }) => `127.0.0.1:${port}`).join(",")}/${NAME}`,
-    client() {
+    client(options = {}) {
       const addresses = watching.map(({ port }) => ({ host: "127.0.0.1", port }));
-      const client = new Redis({ sentinels: addresses, name: NAME });
+      const client = new Redis({ ...options, sentinels: addresses, name: NAME });
       client.on("error", () => {}); // Each command rejects with its own error.
       clients.push(client);
       return client;
     },
+    nodeRedis({ RESP = 3, ...options } = {}) {
+      const client = createSentinel({
+        ...options,
+        name: NAME,
+        sentinelRootNodes: watching.map(({ port }) => ({ host: "127.0.0.1", port })),
+        RESP,
+      }) as RedisSentinelType;
+      client.on("error", () => {}); // Each command rejects with its own error.
+      nodeRedisClients.push(client);
+      client.connect().catch(() => {}); // The group has stopped.
+      return client;
+    },
     async stop() {
       for (const client of clients) client.disconnect();
+      for (const client of nodeRedisClients) await client.destroy();
       await Promise.all([...watching, ...servers, ...restarted].map((server) => server.stop()));
       await remove(dir);
     },

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { Redis, type RedisOptions } from "ioredis";
+import { createClient, createClientPool, type RedisClientPoolType, type RedisClientType } from "redis";
 
 /** A redis-server for one test. It contains only the data of that test. */
 export interface RedisServer {
@@ -15,6 +16,10 @@ export interface RedisServer {
   readonly pid: number;
   /** Returns a client. `stop()` disconnects it. */
   client(options?: ClientOptions): Redis;
+  /** Returns a client of node-redis, which is not connected yet. `stop()` closes it. */
+  nodeRedis(options?: NodeRedisOptions): RedisClientType;
+  /** Returns a pool of node-redis, which is not connected yet. `stop()` closes it. */
+  nodeRedisPool(options?: NodeRedisOptions): RedisClientPoolType;
   /** Stops the server, and resolves when it has exited. */
   stop(): Promise<void>;
 }
@@ -32,7 +37,25 @@ export type ClientOptions = Pick<
   | "maxRetriesPerRequest"
   | "autoResendUnfulfilledCommands"
   | "lazyConnect"
+  | "readOnly"
 >;
+
+/** Options that all client libraries have, by one name. */
+export interface LibraryOptions {
+  readonly port?: number;
+  readonly database?: number;
+  readonly keyPrefix?: string;
+  readonly username?: string;
+  readonly password?: string;
+  readonly name?: string;
+}
+
+export interface NodeRedisOptions extends LibraryOptions {
+  readonly RESP?: 2 | 3;
+  readonly commandOptions?: object;
+  readonly disableOfflineQueue?: boolean;
+  readonly reconnectStrategy?: false;
+}
 
 /** The number of attempts to start a server. */
 export const LAUNCHES = 5;
@@ -102,6 +125,7 @@ export async function launchRedis(
   const tie = child.stdio[3] as Writable;
   const ended = once(child, "exit");
   const clients: Redis[] = [];
+  const nodeRedisClients: (RedisClientType | RedisClientPoolType)[] = [];
 
   const server: RedisServer = {
     port,
@@ -113,8 +137,21 @@ export async function launchRedis(
       clients.push(client);
       return client;
     },
+    nodeRedis(options = {}) {
+      const client = createClient(nodeRedisOptions(port, options)) as RedisClientType;
+      client.on("error", () => {}); // Each command rejects with its own error.
+      nodeRedisClients.push(client);
+      return client;
+    },
+    nodeRedisPool(options = {}) {
+      const pool = createClientPool(nodeRedisOptions(port, options)) as RedisClientPoolType;
+      pool.on("error", () => {}); // Each command rejects with its own error.
+      nodeRedisClients.push(pool);
+      return pool;
+    },
     async stop() {
       for (const client of clients) client.disconnect();
+      for (const client of nodeRedisClients) if (client.isOpen) client.destroy();
       tie.end("stopped in good order\n");
       child.kill("SIGKILL"); // SIGKILL also ends a server that is stopped, busy, or unable to save its data.
       await ended;
@@ -124,6 +161,18 @@ export async function launchRedis(
   if (await answersPing(port, child)) return server;
   await server.stop();
   return undefined;
+}
+
+function nodeRedisOptions(
+  ofServer: number,
+  { port = ofServer, reconnectStrategy, RESP = 3, ...options }: NodeRedisOptions,
+) {
+  const socket = {
+    port,
+    host: "127.0.0.1",
+    ...(reconnectStrategy !== undefined && { reconnectStrategy }),
+  };
+  return { ...options, RESP: RESP as 3, socket };
 }
 
 const STARTED_WITHIN_MS = 60_000;

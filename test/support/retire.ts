@@ -2,8 +2,8 @@ import type { FleetProcess } from "./fleet";
 
 /** Ends a process like `shutdown()` without patience. Unconfirmed releases are not sent again. */
 export async function retire({ locker }: Pick<FleetProcess, "locker">): Promise<void> {
-  const { queues, store } = locker;
-  queues.close();
-  await queues.settled();
+  const { manager, store } = locker;
+  manager.close();
+  await manager.settled();
   await store.close?.();
 }

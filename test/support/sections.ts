@@ -11,9 +11,9 @@ export interface Section {
   /** The latest time until which the holder could believe that it held the lock. */
   readonly believedUntil: number;
   /** The time when its signal aborted. */
-  readonly toldAt?: number | undefined;
+  readonly signaledAt?: number | undefined;
   /** Whether the holder reached its next tick after the lock had ended, and its signal had still not aborted. */
-  readonly wasLeftInTheDark?: boolean;
+  readonly missedSignal?: boolean;
   readonly fencingToken?: number | undefined;
 }
 
@@ -22,13 +22,13 @@ export interface Verdict {
   /** The number of pairs of bodies that ran at the same time. */
   readonly overlaps: number;
   /** The overlaps in which the earlier signal had aborted before the later body started. */
-  readonly foretold: number;
+  readonly signaledBefore: number;
   /** The overlaps in which the earlier process was stopped, and noticed by its own clock when it woke that the lock had ended. */
   readonly noticedOnWaking: number;
   /** The overlaps in which both holders believed they held the lock, or one got no signal. There must be none. */
   readonly unannounced: readonly string[];
   /** The bodies that started later with a smaller fencing token. There must be none. */
-  readonly tokensThatFell: readonly string[];
+  readonly fallenTokens: readonly string[];
 }
 
 /** Whether mutual exclusion was kept. */
@@ -44,17 +44,19 @@ export function judge(sections: readonly Section[]): Verdict {
     return laters;
   });
   const unannounced = pairs.filter(
-    ({ earlier, later }) => earlier.believedUntil > later.enteredAt || earlier.wasLeftInTheDark === true,
+    ({ earlier, later }) => earlier.believedUntil > later.enteredAt || earlier.missedSignal === true,
   );
   const announced = pairs.filter((pair) => !unannounced.includes(pair));
-  const foretold = announced.filter(({ earlier, later }) => (earlier.toldAt ?? Infinity) <= later.enteredAt);
+  const signaledBefore = announced.filter(
+    ({ earlier, later }) => (earlier.signaledAt ?? Infinity) <= later.enteredAt,
+  );
   return {
     sections: sections.length,
     overlaps: pairs.length,
-    foretold: foretold.length,
-    noticedOnWaking: announced.length - foretold.length,
+    signaledBefore: signaledBefore.length,
+    noticedOnWaking: announced.length - signaledBefore.length,
     unannounced: unannounced.map(({ earlier, later }) => `${describe(earlier)} and ${describe(later)}`),
-    tokensThatFell: inOrder.flatMap((later, index) => {
+    fallenTokens: inOrder.flatMap((later, index) => {
       const before = inOrder[index - 1];
       if (before === undefined || (before.fencingToken ?? -1) < (later.fencingToken ?? Infinity)) return [];
       return [`${before.fencingToken} of ${before.name}, then ${later.fencingToken} of ${later.name}`];
@@ -62,7 +64,7 @@ export function judge(sections: readonly Section[]): Verdict {
   };
 }
 
-function describe({ name, enteredAt, leftAt, believedUntil, toldAt }: Section): string {
-  const times = [enteredAt, leftAt, believedUntil, toldAt ?? NaN].map((time) => time.toFixed(2));
-  return `${name} in ${times[0]}..${times[1]}, sure until ${times[2]}, told at ${times[3]}`;
+function describe({ name, enteredAt, leftAt, believedUntil, signaledAt }: Section): string {
+  const times = [enteredAt, leftAt, believedUntil, signaledAt ?? NaN].map((time) => time.toFixed(2));
+  return `${name} in ${times[0]}..${times[1]}, sure until ${times[2]}, signaled at ${times[3]}`;
 }

@@ -41,7 +41,7 @@ async function summaryOf(dir: string): Promise<{ code: number | null; summary: r
   return { code, summary: lines.slice(lines.indexOf("Failed. Repeat each one alone:")) };
 }
 
-test("the last line says how many tests passed, failed and were skipped", async (t) => {
+test("the last line says how many tests passed, failed, and were skipped", async (t) => {
   const dir = await project(t, {
     "test/pay.test.js": `${PASSES}test.skip("is refunded", (t) => t.pass());\n`,
     "test/ship.test.js": PASSES,

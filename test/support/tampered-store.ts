@@ -23,7 +23,7 @@ export type Fate<Reply> = (send: () => Promise<Reply>) => Promise<Reply>;
 export type AnyFate = <Reply>(send: () => Promise<Reply>) => Promise<Reply>;
 
 /** Decides what happens to one wake-up. `deliver` passes it to the listeners. */
-export type HintFate = (deliver: () => void, ticket: string | undefined) => void;
+export type WakeUpFate = (deliver: () => void, ticket: string | undefined) => void;
 
 /** The command never arrives. */
 export function lostOnTheWay<Reply>(): Promise<Reply> {
@@ -57,31 +57,31 @@ export class TamperedStore implements WholeStore, StoreQueue {
   readonly #store: FlatStore;
   readonly #listeners = new Set<StoreListener>();
   /** The requests of `acquire` and `enqueue`, in order. */
-  readonly asked: AcquireRequest[] = [];
+  readonly acquireRequests: AcquireRequest[] = [];
   /** The requests of `enqueue`. */
-  readonly placed: EnqueueRequest[] = [];
+  readonly enqueueRequests: EnqueueRequest[] = [];
   /** The requests of the next callers in `releaseAndEnqueue`. */
-  readonly successors: EnqueueRequest[] = [];
+  readonly nextRequests: EnqueueRequest[] = [];
   /** The number of leases in each renewal. */
   readonly renewed: number[] = [];
   /** The number of calls of `release` and `releaseAndEnqueue`. */
   releases = 0;
-  leaves = 0;
-  looks = 0;
+  dequeues = 0;
+  peeks = 0;
   closed = false;
   /** The timeout of the last command. */
   timeoutMs = 0;
 
-  /** Applies to `acquire`, and to `enqueue` unless `onPlace` is set. */
-  onTake: Fate<AcquireReply> = (send) => send();
-  onPlace: Fate<AcquireReply> | undefined;
+  /** Applies to `acquire`, and to `enqueue` unless `onEnqueue` is set. */
+  onAcquire: Fate<AcquireReply> = (send) => send();
+  onEnqueue: Fate<AcquireReply> | undefined;
   onRenew: Fate<readonly RenewReply[]> = (send) => send();
-  /** Applies to `release`, and to `releaseAndEnqueue` unless `onNext` is set. */
-  onDrop: AnyFate = (send) => send();
-  onNext: Fate<ReleaseAndEnqueueReply | NotReleased> | undefined;
-  onLeave: Fate<void> = (send) => send();
-  onLook: Fate<readonly (string | Error | undefined)[]> = (send) => send();
-  onHint: HintFate = (deliver) => deliver();
+  /** Applies to `release`, and to `releaseAndEnqueue` unless `onReleaseAndEnqueue` is set. */
+  onRelease: AnyFate = (send) => send();
+  onReleaseAndEnqueue: Fate<ReleaseAndEnqueueReply | NotReleased> | undefined;
+  onDequeue: Fate<void> = (send) => send();
+  onPeek: Fate<readonly (string | Error | undefined)[]> = (send) => send();
+  onWakeUp: WakeUpFate = (deliver) => deliver();
   /** Applies to every command, around the command's own handler. */
   onAny: AnyFate = (send) => send();
 
@@ -92,7 +92,7 @@ export class TamperedStore implements WholeStore, StoreQueue {
 
   /** The number of commands sent, except for `peek`, which changes nothing. */
   get commands(): number {
-    return this.asked.length + this.renewals + this.releases + this.leaves;
+    return this.acquireRequests.length + this.renewals + this.releases + this.dequeues;
   }
 
   get renewals(): number {
@@ -105,22 +105,24 @@ export class TamperedStore implements WholeStore, StoreQueue {
   }
 
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
-    this.asked.push(request);
+    this.acquireRequests.push(request);
     this.timeoutMs = timeoutMs;
-    return this.onAny(() => this.onTake(() => this.#store.acquire(request, timeoutMs)));
+    return this.onAny(() => this.onAcquire(() => this.#store.acquire(request, timeoutMs)));
   }
 
   enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
-    this.asked.push(request);
-    this.placed.push(request);
+    this.acquireRequests.push(request);
+    this.enqueueRequests.push(request);
     this.timeoutMs = timeoutMs;
-    return this.onAny(() => (this.onPlace ?? this.onTake)(() => this.#store.enqueue(request, timeoutMs)));
+    return this.onAny(() =>
+      (this.onEnqueue ?? this.onAcquire)(() => this.#store.enqueue(request, timeoutMs)),
+    );
   }
 
-  dequeue(key: string, place: string, timeoutMs: number): Promise<void> {
-    this.leaves += 1;
+  dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
+    this.dequeues += 1;
     this.timeoutMs = timeoutMs;
-    return this.onAny(() => this.onLeave(() => this.#store.dequeue(key, place, timeoutMs)));
+    return this.onAny(() => this.onDequeue(() => this.#store.dequeue(key, ticket, timeoutMs)));
   }
 
   renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
@@ -132,7 +134,7 @@ export class TamperedStore implements WholeStore, StoreQueue {
   release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
     this.releases += 1;
     this.timeoutMs = timeoutMs;
-    return this.onAny(() => this.onDrop(() => this.#store.release(request, timeoutMs)));
+    return this.onAny(() => this.onRelease(() => this.#store.release(request, timeoutMs)));
   }
 
   releaseAndEnqueue(
@@ -141,35 +143,37 @@ export class TamperedStore implements WholeStore, StoreQueue {
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
     this.releases += 1;
-    this.successors.push(request);
+    this.nextRequests.push(request);
     this.timeoutMs = timeoutMs;
     return this.onAny(() =>
-      (this.onNext ?? this.onDrop)(() => this.#store.releaseAndEnqueue(held, request, timeoutMs)),
+      (this.onReleaseAndEnqueue ?? this.onRelease)(() =>
+        this.#store.releaseAndEnqueue(held, request, timeoutMs),
+      ),
     );
   }
 
   peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
-    this.looks += 1;
+    this.peeks += 1;
     this.timeoutMs = timeoutMs;
-    return this.onAny(() => this.onLook(() => this.#store.peek(keys, timeoutMs)));
+    return this.onAny(() => this.onPeek(() => this.#store.peek(keys, timeoutMs)));
   }
 
   listen(listener: StoreListener): () => void {
-    const deafen = this.#store.listen({
-      onWakeUp: (place) => this.onHint(() => listener.onWakeUp(place), place),
+    const unsubscribe = this.#store.listen({
+      onWakeUp: (ticket) => this.onWakeUp(() => listener.onWakeUp(ticket), ticket),
       onReconnect: () => listener.onReconnect(),
       onWarning: (message) => listener.onWarning(message),
     });
     this.#listeners.add(listener);
     return () => {
       this.#listeners.delete(listener);
-      deafen();
+      unsubscribe();
     };
   }
 
   /** Delivers a wake-up that the store did not send. */
-  hint(place: string | undefined): void {
-    for (const listener of this.#listeners) listener.onWakeUp(place);
+  wakeUp(ticket: string | undefined): void {
+    for (const listener of this.#listeners) listener.onWakeUp(ticket);
   }
 
   /** Notifies the listeners that the store has reconnected. */

@@ -122,6 +122,7 @@ class Network {
       socket.on("error", () => {}); // Its "close" follows.
       socket.on("close", () => {
         this.#connections.delete(connection);
+        connection.closed();
         other.destroy();
       });
     }
@@ -214,6 +215,11 @@ class Connection {
     this.#server.destroy();
   }
 
+  /** The client may give up before the replies. Then these are lost, too. */
+  closed(): void {
+    for (const strike of this.#unanswered) strike?.happened.resolve();
+  }
+
   #fromClient(data: Buffer): void {
     this.#network.bytesSent += data.length;
     for (const { bytes, words } of this.#commands.cut(data)) {
@@ -276,5 +282,5 @@ function readOnly(): Strike {
 
 /** Whether this is a confirmation or message of a subscription, and not a reply. */
 function isSubscription([name = ""]: readonly string[]): boolean {
-  return /^(un)?subscribe$|^message$/i.test(name);
+  return /^s?(un)?subscribe$|^s?message$/i.test(name);
 }

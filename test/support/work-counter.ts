@@ -3,11 +3,11 @@ import { findSourceMap } from "node:module";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-// Counts how often each block of the runtime runs. Unlike a time, a count does not depend on the speed of the machine.
+// Counts how often each block of the runtime and of the analysis runs. Unlike a time, a count does not depend on the speed of the machine.
 // A test imports this file first, because V8 counts blocks only in functions that it compiles after the counting begins.
 
 const ROOT = join(__dirname, "../..");
-const RUNTIME = join(ROOT, "runtime/");
+const COUNTED = [join(ROOT, "runtime/"), join(ROOT, "transformer/analyze/")];
 
 const session = new Session();
 session.connect();
@@ -40,7 +40,7 @@ interface Script {
   readonly ranges: readonly Range[];
 }
 
-/** A built-in function that the runtime called, and how many items it went through. */
+/** A built-in function that the counted code called, and how many items it went through. */
 interface BuiltIn {
   readonly name: string;
   readonly path: string;
@@ -49,14 +49,14 @@ interface BuiltIn {
   readonly items: number;
 }
 
-/** What the runtime did during one operation. */
+/** What the counted code did during one operation. */
 export interface Work {
   /** By the path of the file. */
   readonly scripts: ReadonlyMap<string, Script>;
   readonly builtIns: ReadonlyMap<string, BuiltIn>;
 }
 
-/** Counts what the runtime does during the operation. Nothing else may use the runtime meanwhile. */
+/** Counts what the runtime and the analysis do during the operation. Nothing else may use them meanwhile. */
 export async function workOf(operation: () => Promise<unknown>): Promise<Work> {
   const builtIns = new Map<string, BuiltIn>();
   startCounting(); // Drops optimized code, which does not count its calls.
@@ -76,7 +76,7 @@ function takeCounts(): Map<string, Script> {
   const scripts = new Map<string, Script>();
   for (const { url, functions } of result) {
     const path = url.startsWith("file:") ? fileURLToPath(url) : url;
-    if (!path.startsWith(RUNTIME)) continue;
+    if (!isCounted(path)) continue;
     const ranges = functions.flatMap((one) => one.ranges.map((range) => ({ ...range, ...named(one) })));
     const sorted = ranges.toSorted((one, other) => {
       return one.startOffset - other.startOffset || other.endOffset - one.endOffset;
@@ -84,6 +84,10 @@ function takeCounts(): Map<string, Script> {
     scripts.set(path, { ranges: sorted });
   }
   return scripts;
+}
+
+function isCounted(path: string): boolean {
+  return COUNTED.some((folder) => path.startsWith(folder));
 }
 
 function named({ functionName }: Profiler.FunctionCoverage): Pick<Range, "functionName"> {
@@ -104,7 +108,7 @@ function countAt(script: Script | undefined, offset: number): number {
 
 type AnyFunction = (this: unknown, ...args: unknown[]) => unknown;
 
-/** Functions whose work grows with an array, and that call nothing of the runtime for each item. */
+/** Functions whose work grows with an array, and that call none of the counted code for each item. */
 const OF_ARRAYS =
   "concat copyWithin fill flat includes indexOf join lastIndexOf reverse shift slice splice toReversed toSpliced unshift with";
 
@@ -149,12 +153,12 @@ function replace(
 
 let isNoting = false;
 
-/** Records a call by the runtime. It ignores calls by itself, and by Node for the stack trace. */
+/** Records a call by the counted code. It ignores calls by itself, and by Node for the stack trace. */
 function note(counts: Map<string, BuiltIn>, name: string, items: number): void {
   if (isNoting) return;
   isNoting = true;
   try {
-    const site = callSites().find((one) => one.getFileName()?.startsWith(RUNTIME) === true);
+    const site = callSites().find((one) => isCounted(one.getFileName() ?? ""));
     if (site === undefined) return;
     const at = {
       path: site.getFileName() ?? "",

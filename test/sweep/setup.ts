@@ -32,7 +32,7 @@ export const DIMENSIONS = {
   ],
   /** The state of an earlier build, and the change since then. */
   cache: ["cold", "unchanged", "tag-added", "tag-removed", "key-changed", "plugin-added", "plugin-dropped"],
-  /** How the program reaches the tagged function. */
+  /** The path from the program to the tagged function. */
   layout: [
     "entry",
     "imported",

@@ -22,11 +22,14 @@ function resultOf(name: string, defect?: Defect): Promise<Result> {
   return runSetup(root, setupNamed(name), defect);
 }
 
-test.serial("a setup with the plugin is locked, and the same setup without it is refused", async (t) => {
-  const rest = "key-changed/imported/method/ts/minified";
-  t.like(await resultOf(`esbuild/first/${rest}`), { outcome: "locked", fault: undefined });
-  t.like(await resultOf(`esbuild/forgotten/${rest}`), { outcome: "refused", at: "run", fault: undefined });
-});
+test.serial(
+  "a setup with the plugin runs under its locks, and the same setup without it does not run",
+  async (t) => {
+    const rest = "key-changed/imported/method/ts/minified";
+    t.like(await resultOf(`esbuild/first/${rest}`), { outcome: "locked", fault: undefined });
+    t.like(await resultOf(`esbuild/forgotten/${rest}`), { outcome: "refused", at: "run", fault: undefined });
+  },
+);
 
 test.serial("a plugin that weaves nothing is reported as unlocked in each layout", async (t) => {
   for (const layout of ["entry", "imported", "barrel", "dynamic", "linked-source"]) {
@@ -53,12 +56,12 @@ const printed = (most: number, results = ["a"]): string =>
 const CONTROL = '[["a"],[]]';
 
 for (const [what, code, output, expected, kind] of [
-  ["an unlocked program that may be refused", 0, printed(2), "safe", "unlocked"],
+  ["an unlocked program in a setup that may fail", 0, printed(2), "safe", "unlocked"],
   ["an unlocked program that must be locked", 0, printed(2), "locked", "unlocked"],
   ["a lock that remains after its tag is removed", 0, printed(1), "free", "stale lock"],
   ["a result that differs from the one without locks", 0, printed(1, ["b"]), "locked", "other results"],
-  ["a refusal of a setup that must work", 1, "error LW1404: lost. Fix: keep it.", "locked", "refused"],
-  ["a refusal without a fix", 1, "error LW1404: lost.", "safe", "no fix"],
+  ["an error in a setup that must work", 1, "error LW1404: lost. Fix: keep it.", "locked", "refused"],
+  ["an error without a fix", 1, "error LW1404: lost.", "safe", "no fix"],
   ["an error that is not from Lockweave", 1, "SyntaxError: unexpected token", "safe", "broken"],
   ["a program that prints nothing", 0, "", "safe", "broken"],
 ] as const) {
@@ -69,16 +72,16 @@ for (const [what, code, output, expected, kind] of [
 
 for (const [what, code, output, expected] of [
   ["a locked program", 0, printed(1), "locked"],
-  ["a locked program that may be refused", 0, printed(1), "safe"],
-  ["a refusal with a fix", 1, "LockNotWovenError: not woven.\n Fix: run init.", "safe"],
-  ["a free program without a tag", 0, printed(2), "free"],
+  ["a locked program in a setup that may fail", 0, printed(1), "safe"],
+  ["an error with a fix", 1, "LockNotWovenError: not woven.\n Fix: run init.", "safe"],
+  ["an unlocked program without a tag", 0, printed(2), "free"],
 ] as const) {
   test(`the judge accepts ${what}`, (t) => {
     t.is(faultIn(outcomeOf(code, output), expected, CONTROL), undefined);
   });
 }
 
-test("a known limit excuses only its own fault", (t) => {
+test("a known limitation excuses only its own failure", (t) => {
   const setup = setupNamed("vite/first/cold/linked-unwoven/arrow/ts/no-comments");
   t.is(limitOf(setup, { kind: "unlocked", text: "" }), "a package without comments");
   t.is(limitOf(setup, { kind: "other results", text: "" }), undefined);

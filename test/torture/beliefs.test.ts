@@ -20,7 +20,7 @@ function kindsIn(...beliefs: Belief[]): string[] {
   return violationsAmong(beliefs).map(({ kind, at }) => `${kind} at ${at}`);
 }
 
-test("beliefs in sequence are no violation, even if one ends as the next one starts", (t) => {
+test("beliefs in sequence are not a violation, even if one ends as the next one starts", (t) => {
   t.deepEqual(kindsIn(writer("c", 20, 30), writer("a", 0, 10), writer("b", 10, 20)), []);
 });
 
@@ -28,18 +28,18 @@ test("two writers at once are a violation", (t) => {
   t.deepEqual(kindsIn(writer("a", 0, 10), writer("b", 9, 20)), ["overlap at 9"]);
 });
 
-test("each writer during a longer one is a violation, even after another in between", (t) => {
+test("each writer that enters during a longer write is a violation, not only the first", (t) => {
   t.deepEqual(kindsIn(writer("a", 0, 100), writer("b", 10, 20), writer("c", 50, 60)), [
     "overlap at 10",
     "overlap at 50",
   ]);
 });
 
-test("two writers of different keys at once are no violation", (t) => {
+test("two writers of different keys at once are not a violation", (t) => {
   t.deepEqual(kindsIn(writer("a", 0, 10), { ...writer("b", 5, 20), key: "LOCK_other" }), []);
 });
 
-test("a belief that ended before it was recorded has no length and is no violation", (t) => {
+test("a belief that ended before it was recorded has no length and is not a violation", (t) => {
   t.deepEqual(kindsIn(writer("a", 0, 10), writer("b", 5, 5), writer("c", 6, 4)), []);
 });
 

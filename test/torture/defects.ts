@@ -1,7 +1,12 @@
+import { setMaxListeners } from "node:events";
 import { LockLostError } from "../../runtime/base/errors";
+import * as rootContext from "../../runtime/base/root-context";
+import { Aborter } from "../../runtime/lock/aborter";
 import { Lock } from "../../runtime/lock/lock";
+import { MultiLock } from "../../runtime/lock/multi-lock";
 import * as reentrancy from "../../runtime/lock/reentrancy";
-import type { WholeStore } from "../../runtime/stores/port";
+import { Wait } from "../../runtime/lock/wait";
+import type { AcquireReply, AcquireRequest, WholeStore } from "../../runtime/stores/port";
 import { but, type Tamper } from "../simulation/tampering";
 import { flat, type FlatStore } from "../support/flat-store";
 
@@ -16,6 +21,15 @@ const DEFECTS = {
   "no-clock": { plant: ignoreTheClock },
   /** The frame of a reentrant body is seen by all callers of its process. */
   "leaking-frame": { plant: leakFrames },
+  /** A guard lets every transaction commit. Only PostgreSQL has guards. */
+  "open-guard": { plant: openGuards },
+  /**
+   * All commands of a caller have one request ID, and a key that holds it counts as granted from the last command on. This was in an early
+   * version: see docs/decisions/one-request-id-per-command.md.
+   */
+  "resent-grant": { plant: inheritRequestIds, tamper: countingWhatIsFound },
+  /** Timers and replies run in the async context of the caller that happened to cause them: see docs/decisions/no-inherited-context.md. */
+  "borrowed-context": { plant: borrowContexts },
 } as const satisfies Record<string, { readonly plant?: () => void; readonly tamper?: Tamper }>;
 
 export type Defect = keyof typeof DEFECTS;
@@ -26,11 +40,12 @@ export function isDefect(name: string): name is Defect {
 
 export const DEFECT_NAMES = Object.keys(DEFECTS);
 
-/** Plants the defect, and returns the store that the process is to use. */
-export function withDefect(defect: Defect | undefined, store: WholeStore): WholeStore {
+/** Plants the defect, and opens the store that the process is to use. */
+export function withDefect(defect: Defect | undefined, open: () => WholeStore): WholeStore {
   const { plant, tamper }: { readonly plant?: () => void; readonly tamper?: Tamper } =
     defect === undefined ? {} : DEFECTS[defect];
   plant?.();
+  const store = open();
   return tamper?.(flat(store)) ?? store;
 }
 
@@ -53,17 +68,68 @@ function ignoreTheClock(): void {
 }
 
 function leakFrames(): void {
-  const { runInside, findAround } = reentrancy;
+  const { runInside, isInsideBody, findAround } = reentrancy;
   const leaked = new Set<object>();
   const exported: object = reentrancy;
-  Object.assign<object, Pick<typeof reentrancy, "runInside" | "findAround">>(exported, {
-    runInside(locks, body) {
+  Object.assign<object, Pick<typeof reentrancy, "runInside" | "isInsideBody" | "findAround">>(exported, {
+    runInside(locks, body, ...given) {
       for (const lock of locks) leaked.add(lock);
-      return runInside(locks, body);
+      return runInside(locks, body, ...given);
     },
-    findAround<Around extends object>(isWanted: (lock: object, by: Around) => lock is Around, by: Around) {
+    isInsideBody: () => isInsideBody() || leaked.size > 0,
+    findAround<Around extends object, By>(isWanted: (lock: object, by: By) => lock is Around, by: By) {
       const around = findAround(isWanted, by);
       return around ?? [...leaked].find((lock): lock is Around => isWanted(lock, by));
     },
   });
+}
+
+function openGuards(): void {
+  const guard: Lock["guard"] = async (run) => void (await run("SELECT 1", []));
+  Lock.prototype.guard = guard;
+  MultiLock.prototype.guard = guard;
+}
+
+function inheritRequestIds(): void {
+  const ids = new WeakMap<Wait, string>();
+  const { nextRequestId } = Wait.prototype;
+  Wait.prototype.nextRequestId = function inherited(this: Wait): string {
+    const id = ids.get(this) ?? nextRequestId.call(this);
+    ids.set(this, id);
+    return id;
+  };
+}
+
+function countingWhatIsFound(store: FlatStore): FlatStore {
+  const granted = ({ requestId }: AcquireRequest, reply: AcquireReply): AcquireReply =>
+    !reply.acquired && reply.holder === requestId ? { acquired: true } : reply;
+  return but(store, {
+    acquire: async (request, timeoutMs) => granted(request, await store.acquire(request, timeoutMs)),
+    enqueue: async (request, timeoutMs) => granted(request, await store.enqueue(request, timeoutMs)),
+  });
+}
+
+function borrowContexts(): void {
+  const exported: object = rootContext;
+  Object.assign<object, Partial<typeof rootContext>>(exported, {
+    inRoot: (callback) => callback(),
+    rooted: (callback) => callback,
+    runInNextTick: (callback) => process.nextTick(callback),
+    runInPromiseJob: (job) => void Promise.resolve().then(job),
+  });
+  const controllers = new WeakMap<Aborter, AbortController>();
+  const controllerOf = (aborter: Aborter): AbortController => {
+    const controller = controllers.get(aborter) ?? new AbortController();
+    setMaxListeners(0, controller.signal);
+    controllers.set(aborter, controller);
+    return controller;
+  };
+  Object.defineProperty(Aborter.prototype, "signal", {
+    get(this: Aborter) {
+      return controllerOf(this).signal;
+    },
+  });
+  Aborter.prototype.abort = function abort(this: Aborter, reason: unknown): void {
+    controllerOf(this).abort(reason);
+  };
 }

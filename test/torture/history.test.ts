@@ -25,12 +25,22 @@ test("a belief ends at its deadline if the caller stays longer", (t) => {
   t.deepEqual(timesOf([ENTERED, SURE, { event: "left", call: 1, at: 60 }]), [10, 50]);
 });
 
-test("a check that passes after the deadline prolongs the belief", (t) => {
+test("a check that passes after the deadline extends the belief", (t) => {
   t.deepEqual(timesOf([ENTERED, SURE, { event: "sure", call: 1, at: 70, until: 70 }]), [10, 70]);
 });
 
 test("a belief in a lost lock ends at the last check that passed", (t) => {
   t.deepEqual(timesOf([ENTERED, SURE, { event: "lost", call: 1, at: 40 }]), [10, 20]);
+});
+
+test("a committed guard prolongs the belief beyond its deadline and beyond a loss", (t) => {
+  const committed: Entry = { event: "committed", call: 1, at: 80 };
+  t.deepEqual(timesOf([ENTERED, SURE, committed]), [10, 80]);
+  t.deepEqual(timesOf([ENTERED, SURE, { event: "lost", call: 1, at: 40 }, committed]), [10, 80]);
+  t.deepEqual(
+    timesOf([ENTERED, { ...committed, at: 15 }, SURE, { event: "left", call: 1, at: 30 }]),
+    [10, 30],
+  );
 });
 
 test("a belief ends when the process is killed", (t) => {
@@ -62,7 +72,7 @@ test("unhandled rejections and unexpected errors are reported, and errors that f
   ]);
 });
 
-test("keys that would stay longer than allowed are reported", async (t) => {
+test("keys that would remain longer than allowed are reported", async (t) => {
   const server = await startRedis();
   t.teardown(server.stop);
   const client = server.client();

@@ -1,9 +1,29 @@
 import { readFileSync } from "node:fs";
 import type { Belief } from "./beliefs";
 
+// What the checker can miss:
+//
+// - A belief ends when the caller leaves, when it could have learned of a loss, or at its deadline, whichever is first. It begins after the
+//   body has begun. So an overlap shorter than the time between two checks, some milliseconds, may stay unseen.
+// - A caller that is not inside its body believes nothing. So a wrong grant counts only if its caller enters.
+// - A committed guard prolongs the belief until just before COMMIT was sent, and not until the server ended the transaction.
+// - Readers and permits have no tokens. A token is compared only with those of beliefs that had ended when its own belief began.
+// - A lock with several keys is a belief in each of them, so a caller that holds only some overlaps with the holder of another one.
+//
+// The servers' wall clocks do not step, and no machine is suspended.
+
 /** One line of JSON in the log of a process. All times are on the shared monotonic clock, in milliseconds. */
 export type Entry =
-  | { readonly event: "called"; readonly call: number; readonly at: number; readonly what: string }
+  | {
+      readonly event: "called";
+      readonly call: number;
+      readonly at: number;
+      readonly what: string;
+      /** The key, if callers of the process get it in the order of their calls. */
+      readonly queue?: string | undefined;
+      /** Whether no message tells the waiters that its lock has ended. */
+      readonly endsUnheard?: boolean | undefined;
+    }
   | {
       readonly event: "entered";
       readonly call: number;
@@ -15,6 +35,8 @@ export type Entry =
   /** `assertHeld()` passed after `at` was read, and `remaining()` then returned the time up to `until`, or more. */
   | { readonly event: "sure"; readonly call: number; readonly at: number; readonly until: number }
   | { readonly event: "left" | "lost"; readonly call: number; readonly at: number }
+  /** A transaction that guarded the lock was open when `at` was read, and has committed since. */
+  | { readonly event: "committed"; readonly call: number; readonly at: number }
   | { readonly event: "ended"; readonly call: number; readonly at: number; readonly with: string }
   | { readonly event: "complaint"; readonly at: number; readonly text: string };
 
@@ -43,6 +65,7 @@ export function beliefsIn({ name, entries, killedAt = Infinity }: History): Beli
     } else if (entry.event === "sure") open.get(entry.call)?.sure(entry.at, entry.until);
     else if (entry.event === "left") open.get(entry.call)?.leave(entry.at);
     else if (entry.event === "lost") open.get(entry.call)?.lose();
+    else if (entry.event === "committed") open.get(entry.call)?.commit(entry.at);
   }
   return stays.flatMap(({ entered, to }) => {
     const { call, keys, at: from, room, fencingToken } = entered;
@@ -63,6 +86,7 @@ class Stay {
   #checkedAt: number;
   #deadline: number;
   #endedAt = Infinity;
+  #committedAt = -Infinity;
 
   constructor(entered: Entry & { event: "entered" }) {
     this.entered = entered;
@@ -84,8 +108,14 @@ class Stay {
     this.#endedAt = Math.min(this.#endedAt, this.#checkedAt);
   }
 
+  /** Nobody else held the lock before the transaction ended, even if the deadline had passed. */
+  commit(at: number): void {
+    this.#committedAt = Math.max(this.#committedAt, at);
+  }
+
   get to(): number {
-    return Math.min(this.#endedAt, Math.max(this.#checkedAt, this.#deadline));
+    const believedUntil = Math.min(this.#endedAt, Math.max(this.#checkedAt, this.#deadline));
+    return Math.max(believedUntil, this.#committedAt);
   }
 }
 

@@ -1,29 +1,34 @@
 import { openSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
-import { Redis } from "ioredis";
+import type { Pool } from "pg";
 import { systemClock, type Clock } from "../../runtime/base/clock";
 import type { Lock } from "../../runtime/lock/lock";
-import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import type { WholeStore } from "../../runtime/stores/port";
+import type { LockOptions } from "../../runtime/lock/settings";
 import { FleetProcess } from "../support/fleet";
 import { monotonicMs } from "../support/monotonic";
 import { SeededRandom } from "../support/seeded-random";
 import { retire } from "../support/retire";
 import { withDefect, type Defect } from "./defects";
 import type { Entry } from "./history";
-import { Keys, nextPlan, type Plan } from "./plan";
+import { endsUnheard, innerPlan, isQueued, Keys, nextOverrun, nextPlan, type Plan } from "./plan";
+import { openTarget, type StoreTarget } from "./target";
 
 // A process of the torture: its callers enter random locks until the parent says "finish". Each entry is written to a file immediately.
 
 export interface ProcessConfiguration {
-  readonly url: string;
-  /** Whether Lockweave gets a client of the application or a URL. */
-  readonly hasClient: boolean;
+  readonly target: StoreTarget;
   readonly round: string;
   readonly seed: number;
   readonly callers: number;
   readonly file: string;
+  /** Options that all calls have. */
+  readonly options: LockOptions;
+  readonly hasSharedLocks: boolean;
   readonly defect?: Defect | undefined;
+  /** Whether all calls are of a kind that often outlives its lock. */
+  readonly overruns?: boolean | undefined;
 }
 
 export interface ProcessReport {
@@ -31,7 +36,17 @@ export interface ProcessReport {
 }
 
 const configuration = JSON.parse(process.argv[2] ?? "") as ProcessConfiguration;
-const { url, hasClient, round, seed, callers, file, defect } = configuration;
+const {
+  target,
+  round,
+  seed,
+  callers,
+  file,
+  options: optionsOfAll,
+  hasSharedLocks,
+  defect,
+  overruns = false,
+} = configuration;
 const log = openSync(file, "a");
 const keys = new Keys(round);
 const random = new SeededRandom(seed);
@@ -62,11 +77,26 @@ const clock: Clock = {
   epochMicroseconds: () => systemClock.epochMicroseconds() + wallClockMs * 1_000,
 };
 
-const client = hasClient ? new Redis(url) : undefined;
-client?.on("error", () => {}); // Each command reports its own failure.
-const store = client === undefined ? redisStoreAt(url) : redisStore(client);
+let guardPool: Pool | undefined;
+let closeOthers = async (): Promise<void> => {};
+
+function openStore(): WholeStore {
+  const opened = openTarget(target);
+  guardPool = opened.guardPool;
+  closeOthers = opened.close;
+  return opened.store;
+}
+
+/** The calls of abort listeners that have not ended. */
+const onLoss = new Set<Promise<void>>();
+
+function track(call: Promise<void>): void {
+  const done = call.finally(() => onLoss.delete(done));
+  onLoss.add(done);
+}
+
 const member = new FleetProcess({
-  store: withDefect(defect, store),
+  store: withDefect(defect, openStore),
   clock,
   commandTimeout: "250ms",
   logger: { warn: () => {} },
@@ -74,30 +104,37 @@ const member = new FleetProcess({
 
 createInterface({ input: process.stdin }).on("line", (order) => {
   if (order === "finish") finishing.abort();
-  else wallClockMs += Number(order);
+  else wallClockMs = Number(order);
 });
 
 async function main(): Promise<void> {
   const loops = Array.from({ length: callers }, () => callAgainAndAgain());
   report("ready");
   await Promise.all(loops);
+  while (onLoss.size > 0) await Promise.all(onLoss);
   await retire(member);
-  client?.disconnect();
+  await closeOthers();
   report("finished");
   process.stdin.destroy();
 }
 
 async function callAgainAndAgain(): Promise<void> {
   while (!finishing.signal.aborted) {
-    await callOnce(nextPlan(random, keys));
+    const plan = overruns
+      ? nextOverrun(random, keys)
+      : nextPlan(random, keys, keys.own(seed), hasSharedLocks);
+    await callOnce(plan);
     await pause(random.below(20));
   }
 }
 
-async function callOnce(plan: Plan): Promise<void> {
+/** @param isTopLevel whether it is not a call by the body or the abort listener of another one */
+async function callOnce(planned: Plan, isTopLevel = true): Promise<void> {
+  const plan = { ...planned, options: { ...planned.options, ...optionsOfAll } };
   const call = (calls += 1);
   const what = `${plan.keys.join(" and ")} with ${JSON.stringify(plan.options)}`;
-  note({ event: "called", call, at: monotonicMs(), what });
+  const queue = isTopLevel && isQueued(plan) ? plan.keys[0] : undefined;
+  note({ event: "called", call, at: monotonicMs(), what, queue, endsUnheard: endsUnheard(plan) });
   const aborter = new AbortController();
   const abort = setTimeout(() => aborter.abort(new Error("aborted")), plan.abortsAfterMs);
   if (plan.abortsAfterMs === undefined) clearTimeout(abort);
@@ -124,7 +161,7 @@ async function run(plan: Plan, call: number, signal: AbortSignal): Promise<strin
   }
 }
 
-type Held = Pick<Lock, "assertHeld" | "remaining" | "signal" | "extend"> & {
+type Held = Pick<Lock, "assertHeld" | "remaining" | "signal" | "extend" | "guard"> & {
   readonly fencingToken: number | undefined;
 };
 
@@ -132,17 +169,24 @@ type Held = Pick<Lock, "assertHeld" | "remaining" | "signal" | "extend"> & {
 async function body(lock: Held, plan: Plan, call: number): Promise<string> {
   const at = monotonicMs();
   note({ event: "entered", call, at, keys: plan.keys, room: plan.room, fencingToken: lock.fencingToken });
-  lock.signal.addEventListener("abort", () => note({ event: "lost", call, at: monotonicMs() }));
+  const { locksOnLoss } = plan;
+  lock.signal.addEventListener("abort", () => {
+    note({ event: "lost", call, at: monotonicMs() });
+    if (locksOnLoss !== undefined) track(callOnce(innerPlan(locksOnLoss), false));
+  });
   const endsAt = at + plan.bodyMs;
   check(lock, call);
   if (plan.extendsTo !== undefined) await lock.extend(plan.extendsTo).catch(() => {}); // The next check finds a loss.
   if (plan.entersAgain && !plan.isEach) await enterAgain(plan);
+  if (plan.locksInside !== undefined) await callOnce(innerPlan(plan.locksInside), false);
   do {
     if (plan.blocksMs > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, plan.blocksMs);
     check(lock, call);
     await pause(2);
     check(lock, call);
   } while (monotonicMs() < endsAt);
+  // The lock may be lost by now. Then the transaction must not commit if anybody has acquired the lock since.
+  if (plan.guards && guardPool !== undefined) await commitGuarded(lock, call, guardPool);
   note({ event: "left", call, at: monotonicMs() });
   return "success";
 }
@@ -161,6 +205,25 @@ function check(lock: Held, call: number): void {
 async function enterAgain({ keys: [key = ""], options }: Plan): Promise<void> {
   if (options.reentrant !== true && options.mode !== "read") return;
   await member.call(key, options, () => pause(1)).catch(() => {}); // The next check finds a loss.
+}
+
+/** Commits a transaction that guards the lock. The server decides whether it can. */
+async function commitGuarded(lock: Held, call: number, pool: Pool): Promise<void> {
+  const client = await pool.connect().catch(() => undefined);
+  if (client === undefined) return; // The server is down.
+  client.on("error", () => {}); // The next query rejects.
+  try {
+    await client.query("BEGIN");
+    await lock.guard((sql) => client.query(sql));
+    await pause(random.below(100));
+    const at = monotonicMs();
+    const { command } = await client.query("COMMIT");
+    // After a canceled statement, COMMIT rolls back without an error.
+    if (command === "COMMIT") note({ event: "committed", call, at });
+    client.release();
+  } catch {
+    client.release(true); // The lock is lost, or the connection is broken.
+  }
 }
 
 function codeOf(error: unknown, signal: AbortSignal): string {

@@ -1,45 +1,58 @@
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Redis } from "ioredis";
 import { startChild, type Child } from "../support/child";
 import { monotonicMs } from "../support/monotonic";
-import type { RedisServer } from "../support/redis-server";
 import { SeededRandom } from "../support/seeded-random";
 import { violationsAmong, type Violation } from "./beliefs";
 import type { Defect } from "./defects";
 import { Faults } from "./faults";
 import { beliefsIn, complaintsIn, hungCallsIn, readHistory, type History } from "./history";
-import { leftoversIn } from "./leftovers";
+import { longTurnsIn, overtakingIn } from "./order";
 import { Keys } from "./plan";
 import type { ProcessConfiguration, ProcessReport } from "./process";
-import { openRoute, type Route } from "./route";
+import type { Route } from "./route";
+import type { Topology } from "./topology";
+import { openWallClock } from "./wall-clock";
 
-const PROCESSES = 3;
-const CALLERS = 6;
-const ROUND_MS = 12_000;
+/** A round without faults, in which the order of waiters between processes is checked, too. */
+const CALM_SHARE = 0.2;
+/** The longest time between the starts of two faults. */
+const LONGEST_PAUSE_MS = 800;
 /** Longer than any call may take on a busy machine, so only a hanging call exceeds it. */
 const FINISHED_WITHIN_MS = 90_000;
 
-export interface Place {
-  readonly server: RedisServer;
-  readonly admin: Redis;
-  readonly dir: string;
-}
-
-/** One process of the torture, and its way to Redis. */
+/** One process of the torture, and its way to the servers. */
 export interface Member {
   readonly name: string;
   readonly child: Child<ProcessReport>;
-  readonly route: Route;
+  readonly routes: readonly Route[];
   readonly file: string;
+  /** Sets the difference between the wall clock of the process and the real one, in milliseconds. */
+  readonly setWallClock: (differenceMs: number) => void;
   /** No fault strikes a process that is still starting. */
   isReady: boolean;
   killedAt: number | undefined;
 }
 
+export interface RoundOptions {
+  readonly seed: number;
+  /** The folder for the histories. */
+  readonly dir: string;
+  readonly processes?: number;
+  /** The number of callers in each process. */
+  readonly callers?: number;
+  readonly lastsMs?: number;
+  /** A defect that the checker must find. */
+  readonly defect?: Defect | undefined;
+  /** Whether all calls are of a kind that often outlives its lock. */
+  readonly overruns?: boolean;
+}
+
 export interface RoundResult {
   readonly calls: number;
   readonly beliefs: number;
+  /** The transactions that guarded a lock and committed. */
+  readonly guards: number;
   readonly faults: Readonly<Record<string, number>>;
   readonly outcomes: Readonly<Record<string, number>>;
   readonly violations: readonly Violation[];
@@ -50,9 +63,9 @@ export interface RoundResult {
   readonly story: readonly { readonly at: number; readonly text: string }[];
 }
 
-/** Lets several processes contend for a few locks, plays faults on them, and checks their beliefs. */
-export async function runRound(place: Place, seed: number, defect: Defect | undefined): Promise<RoundResult> {
-  const round = new Round(place, seed, defect);
+/** Lets several processes contend for a few locks, plays faults on them and on the servers, and checks their histories. */
+export async function runRound(topology: Topology, options: RoundOptions): Promise<RoundResult> {
+  const round = new Round(topology, options);
   try {
     return await round.run();
   } finally {
@@ -61,79 +74,96 @@ export async function runRound(place: Place, seed: number, defect: Defect | unde
 }
 
 class Round {
-  readonly #place: Place;
-  readonly #seed: number;
-  readonly #defect: Defect | undefined;
+  readonly #topology: Topology;
+  readonly #options: RoundOptions;
   readonly #random: SeededRandom;
   readonly #members: Member[] = [];
   readonly #problems: string[] = [];
   #processes = 0;
 
-  constructor(place: Place, seed: number, defect: Defect | undefined) {
-    this.#place = place;
-    this.#seed = seed;
-    this.#defect = defect;
-    this.#random = new SeededRandom(seed);
+  constructor(topology: Topology, options: RoundOptions) {
+    this.#topology = topology;
+    this.#options = options;
+    this.#random = new SeededRandom(options.seed);
   }
 
   async run(): Promise<RoundResult> {
-    await Promise.all(Array.from({ length: PROCESSES }, () => this.#add()));
-    const keys = new Keys(String(this.#seed));
-    const faults = new Faults(this.#place, keys, this.#random, this.#members, () => this.#add());
-    const endsAt = monotonicMs() + ROUND_MS;
-    while (monotonicMs() < endsAt) {
-      await pause(this.#random.below(400));
-      await faults.doOne();
-    }
-    await faults.heal();
+    const { seed, processes = 3, lastsMs = 15_000, defect } = this.#options;
+    const isCalm = this.#random.happens(CALM_SHARE) && defect === undefined;
+    await Promise.all(Array.from({ length: processes }, () => this.#add()));
+    const keys = new Keys(String(seed));
+    const faults = new Faults(this.#topology, keys, this.#random, this.#members, () => this.#add());
+    if (isCalm) await pause(lastsMs);
+    else await this.#play(faults, lastsMs);
     await this.#finish();
     const histories = this.#members.map(({ name, file, killedAt }) => readHistory(name, file, killedAt));
     const beliefs = histories.flatMap(beliefsIn);
     return {
       calls: numberOf(histories, "called"),
       beliefs: beliefs.length,
-      faults: faults.counts,
+      guards: numberOf(histories, "committed"),
+      faults: isCalm ? { "calm round": 1 } : faults.counts,
       outcomes: outcomesOf(histories),
       violations: violationsAmong(beliefs),
       problems: [
         ...this.#problems,
+        ...histories.flatMap(overtakingIn),
+        ...(isCalm ? longTurnsIn(histories) : []),
         ...histories.flatMap(complaintsIn),
         ...histories.flatMap(hungCallsIn),
-        ...(await leftoversIn(this.#place.admin)),
+        ...(await this.#topology.leftovers()),
       ],
       histories,
       story: faults.story,
     };
   }
 
-  async clear(): Promise<void> {
-    for (const { child, route } of this.#members) {
-      await child.kill();
-      await route.stop();
+  async #play(faults: Faults, lastsMs: number): Promise<void> {
+    for (const endsAt = monotonicMs() + lastsMs; monotonicMs() < endsAt;) {
+      await pause(this.#random.below(LONGEST_PAUSE_MS));
+      faults.doOne();
     }
-    await this.#place.admin.flushall();
+    await faults.heal();
+  }
+
+  async clear(): Promise<void> {
+    for (const { child, routes } of this.#members) {
+      await child.kill();
+      for (const route of routes) await route.stop();
+    }
+    await this.#topology.clear();
   }
 
   async #add(): Promise<Member> {
-    const { server, dir } = this.#place;
+    const { seed, dir, callers = 6, defect, overruns = false } = this.#options;
     const number = (this.#processes += 1);
-    const hasClient = this.#random.happens(0.5);
-    const route = await openRoute(server.port);
-    const file = join(dir, `${this.#seed}-${number}.jsonl`);
-    const child = startChild<ProcessReport>("../../torture/process.ts", {
-      url: `redis://127.0.0.1:${route.port}`,
-      hasClient,
-      round: String(this.#seed),
-      seed: this.#seed * 1_000 + number,
-      callers: CALLERS,
+    const { options, hasSharedLocks } = this.#topology;
+    const { routes, target } = await this.#topology.connect(this.#random);
+    const file = join(dir, `${seed}-${number}.jsonl`);
+    const wallClock = openWallClock(`${file}.clock`, this.#random);
+    const configuration: ProcessConfiguration = {
+      target,
+      round: String(seed),
+      seed: seed * 1_000 + number,
+      callers,
       file,
-      defect: this.#defect,
-    } satisfies ProcessConfiguration);
+      options,
+      hasSharedLocks,
+      defect,
+      overruns,
+    };
+    const child = startChild<ProcessReport>(
+      "../../torture/process.ts",
+      configuration,
+      () => {},
+      wallClock.environment,
+    );
     const member: Member = {
       name: `process ${number}`,
       child,
-      route,
+      routes,
       file,
+      setWallClock: (differenceMs) => wallClock.set(differenceMs, child),
       isReady: false,
       killedAt: undefined,
     };

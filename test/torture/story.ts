@@ -50,6 +50,7 @@ function detailsOf(entry: Exclude<Entry, { event: "complaint" }>): string {
     case "ended":
       return `ended with ${entry.with}`;
     default:
+      if (entry.event === "committed") return "had a guard until then, and committed";
       return entry.event === "left" ? "leaves" : "learns that the lock is lost";
   }
 }

@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { configure, shutdown } from "../../runtime";
 import { monotonicMs } from "../support/monotonic";
-import { startRedis } from "../support/redis-server";
-import { until } from "../support/until";
 import { DEFECT_NAMES, isDefect, type Defect } from "./defects";
-import { runRound, type Place, type RoundResult } from "./round";
+import { runRound, type RoundResult } from "./round";
 import { storyAround } from "./story";
+import { isTopology, TOPOLOGIES, TOPOLOGY_NAMES, type TopologyName } from "./topologies";
+import type { Topology } from "./topology";
 
-// npm run proof -- torture <minutes> <seed> [--defect any-release]
-// Real processes contend for locks on a real Redis, under the faults that happen in production. A round lasts some seconds.
-// Its seed is the seed of the run plus its number: `npm run proof -- torture 0 <seed of the round>` repeats it.
+// npm run proof -- torture <minutes> <seed> [--on quorum] [--defect any-release]
+// Real processes contend for locks on real servers, under the faults that happen in production. Each topology gets the minutes. A round
+// lasts some seconds. Its seed is the seed of the run plus its number: `npm run proof -- torture 0 <seed of the round>` repeats it.
 
 const MINUTE_MS = 60_000;
 
@@ -20,13 +20,15 @@ class Totals {
   rounds = 0;
   calls = 0;
   beliefs = 0;
+  guards = 0;
   readonly faults = new Map<string, number>();
   readonly outcomes = new Map<string, number>();
 
-  add({ calls, beliefs, faults, outcomes }: RoundResult): void {
+  add({ calls, beliefs, guards, faults, outcomes }: RoundResult): void {
     this.rounds += 1;
     this.calls += calls;
     this.beliefs += beliefs;
+    this.guards += guards;
     addTo(this.faults, faults);
     addTo(this.outcomes, outcomes);
   }
@@ -43,74 +45,98 @@ function listed(counts: ReadonlyMap<string, number>): string {
     .join(", ");
 }
 
-async function torture(
-  place: Place,
-  minutes: number,
-  seed: number,
-  defect: Defect | undefined,
-): Promise<boolean> {
-  const endsAt = monotonicMs() + minutes * MINUTE_MS;
-  const totals = new Totals();
-  for (let nth = 0; nth === 0 || monotonicMs() < endsAt; nth += 1) {
-    const result = await runRound(place, seed + nth, defect);
-    totals.add(result);
-    const { violations, problems } = result;
-    if (violations.length === 0 && problems.length === 0) continue;
-    console.log(
-      `Round with seed ${seed + nth}: ${violations.length} violations, ${problems.length} other problems.`,
-    );
-    for (const problem of problems.slice(0, 10)) console.log(`  ${problem}`);
-    const [first] = violations;
-    if (first !== undefined) console.log([first.message, ...storyAround(first, result)].join("\n  "));
-    console.log(
-      `Repeat it: npm run proof -- torture 0 ${seed + nth}${defect === undefined ? "" : ` --defect ${defect}`}`,
-    );
-    printTotals(totals);
-    return false;
-  }
-  printTotals(totals);
-  console.log(
-    "No two processes believed in one lock at once, no fencing token fell, no call hung, no rejection was unhandled, and nothing was left behind.",
-  );
-  return true;
+interface Run {
+  readonly on: TopologyName;
+  readonly minutes: number;
+  readonly seed: number;
+  readonly defect: Defect | undefined;
 }
 
-function printTotals({ rounds, calls, beliefs, faults, outcomes }: Totals): void {
-  console.log(`${rounds} rounds, ${calls} calls, ${beliefs} times inside a lock.`);
-  console.log(`Faults: ${listed(faults)}.`);
-  console.log(`Results: ${listed(outcomes)}.`);
+/** Plays rounds until the time is over, or until a round has a problem. Returns whether none had one. */
+async function torture(topology: Topology, { on, minutes, seed, defect }: Run): Promise<boolean> {
+  const dir = await mkdtemp(join(tmpdir(), "torture-"));
+  const startedAt = monotonicMs();
+  const totals = new Totals();
+  try {
+    do {
+      const nth = totals.rounds;
+      const result = await runRound(topology, { seed: seed + nth, dir, defect });
+      totals.add(result);
+      if (result.violations.length > 0 || result.problems.length > 0) {
+        printProblems(result);
+        const more = defect === undefined ? "" : ` --defect ${defect}`;
+        console.log(`Repeat it: npm run proof -- torture 0 ${seed + nth} --on ${on}${more}`);
+        return false;
+      }
+    } while (monotonicMs() - startedAt < minutes * MINUTE_MS);
+    return true;
+  } finally {
+    printTotals(on, totals, monotonicMs() - startedAt);
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+function printProblems(result: RoundResult): void {
+  const { violations, problems } = result;
+  console.log(`${violations.length} violations, ${problems.length} other problems.`);
+  for (const problem of problems.slice(0, 10)) console.log(`  ${problem}`);
+  const [first] = violations;
+  if (first !== undefined) console.log([first.message, ...storyAround(first, result)].join("\n  "));
+}
+
+function printTotals(
+  on: TopologyName,
+  { rounds, calls, beliefs, guards, faults, outcomes }: Totals,
+  ms: number,
+): void {
+  const guarded = guards === 0 ? "" : `, ${guards} guarded transactions`;
+  console.log(
+    `${on}: ${rounds} rounds in ${Math.round(ms / 1_000)} s, ${calls} calls, ${beliefs} beliefs${guarded}.`,
+  );
+  console.log(`  Faults: ${listed(faults)}.`);
+  console.log(`  Results: ${listed(outcomes)}.`);
+}
+
+/** Returns whether no round had a problem. */
+async function tortureOn(run: Run): Promise<boolean> {
+  const topology = await TOPOLOGIES[run.on]();
+  configure({ ...topology.configuration, woven: false, logger: { warn: () => {} } });
+  try {
+    return await torture(topology, run);
+  } finally {
+    await shutdown();
+    await topology.stop();
+  }
 }
 
 async function main(): Promise<void> {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
-    options: { defect: { type: "string" } },
+    options: { defect: { type: "string" }, on: { type: "string" } },
   });
   const [minutes = "3", seed = String(Date.now() % 1_000_000)] = positionals;
-  const { defect } = values;
+  const { defect, on = "node" } = values;
   if (defect !== undefined && !isDefect(defect)) {
     throw new Error(`There is no defect ${defect}. The defects are ${DEFECT_NAMES.join(", ")}`);
   }
-  console.log(
-    `Torture for ${minutes} minutes, seed ${seed}${defect === undefined ? "" : `, with the defect ${defect}`}.`,
-  );
-  const server = await startRedis("--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0");
-  const replica = await startRedis("--replicaof", "127.0.0.1", String(server.port));
-  const dir = await mkdtemp(join(tmpdir(), "torture-"));
-  configure({ redis: server.url, woven: false, logger: { warn: () => {} } });
-  try {
-    const admin = server.client();
-    await until(async () => (await admin.info("replication")).includes("state=online"));
-    const isClean = await torture({ server, admin, dir }, Number(minutes), Number(seed), defect);
-    const isFound = defect !== undefined && !isClean;
-    if (defect !== undefined) console.log(isFound ? "The defect was found." : "The defect was not found.");
-    process.exitCode = isClean === (defect === undefined) ? 0 : 1;
-  } finally {
-    await shutdown();
-    await replica.stop();
-    await server.stop();
-    await rm(dir, { recursive: true, force: true });
+  if (on !== "all" && !isTopology(on)) {
+    throw new Error(`There is no topology ${on}. The topologies are all, ${TOPOLOGY_NAMES.join(", ")}`);
   }
+  const planted = defect === undefined ? "" : `, with the defect ${defect}`;
+  console.log(`Torture on ${on} for ${minutes} minutes, seed ${seed}${planted}.`);
+  const startedAt = monotonicMs();
+  for (const name of on === "all" ? TOPOLOGY_NAMES : [on]) {
+    const isClean = await tortureOn({ on: name, minutes: Number(minutes), seed: Number(seed), defect });
+    if (isClean === (defect === undefined)) continue;
+    if (defect !== undefined) console.log("The defect was not found.");
+    process.exitCode = 1;
+    return;
+  }
+  console.log(
+    defect === undefined
+      ? "No two processes believed in one lock at once, no fencing token fell, no waiter was overtaken, no call hung, no rejection was unhandled, and nothing was left behind."
+      : `The defect was found after ${Math.round((monotonicMs() - startedAt) / 1_000)} s.`,
+  );
 }
 
 void main();

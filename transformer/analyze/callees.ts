@@ -2,13 +2,13 @@ import type * as TS from "typescript";
 import { Implementations } from "./implementations";
 import { bare, functionIn, isFunctionWithBody, type Callable } from "./syntax";
 
-/** The reason why it is unknown what a call runs. */
+/** The reason why the target of a call is unknown. */
 export type Unknown = "dynamic" | "callback";
 
 export interface Callees {
   /** The functions of the program that the call may run. */
   readonly functions: readonly Callable[];
-  /** Whether the call may also run other code of the program, of which nothing is known. */
+  /** Whether the call may also run code of the program that is not in `functions`. */
   readonly isUnknown: boolean;
 }
 
@@ -72,7 +72,7 @@ export class CalleeFinder {
     return this.of(expression);
   }
 
-  /** Whether a built-in function is called that runs its callbacks. */
+  /** Whether the call is to a built-in function that runs its callbacks. */
   runsCallbacks(called: TS.Expression): boolean {
     const symbol = this.symbolOf(bare(this.#ts, called));
     return symbol !== undefined && RUN_CALLBACKS.has(symbol.name) && this.isOfLanguage(called);
@@ -105,7 +105,9 @@ export class CalleeFinder {
       : ts.isElementAccessExpression(expression)
         ? expression.argumentExpression
         : expression;
-    const symbol = this.#checker.getSymbolAtLocation(name);
+    const symbol = ts.isShorthandPropertyAssignment(name.parent)
+      ? this.#checker.getShorthandAssignmentValueSymbol(name.parent)
+      : this.#checker.getSymbolAtLocation(name);
     if (symbol === undefined) return undefined;
     return (symbol.flags & ts.SymbolFlags.Alias) === 0 ? symbol : this.#checker.getAliasedSymbol(symbol);
   }

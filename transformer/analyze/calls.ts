@@ -1,6 +1,7 @@
 import type * as TS from "typescript";
 import { CalleeFinder, type Unknown } from "./callees";
 import type { Member } from "./implementations";
+import { Names } from "./names";
 import { bare, CONTINUES, isFunctionWithBody, type Callable } from "./syntax";
 
 /** A call in a body that runs other functions of the program. */
@@ -9,6 +10,8 @@ export interface Call {
   readonly runs: readonly Callable[];
   /** Whether the call passes the functions as callbacks, which run before the caller continues. */
   readonly isCallback: boolean;
+  /** The functions of the program that get the callbacks, and the number of the parameter. A built-in function may get them instead. */
+  readonly givenTo?: { readonly functions: readonly Callable[]; readonly index: number };
   /** Whether the body waits until what the call runs is done. */
   readonly isWaited: boolean;
 }
@@ -22,11 +25,13 @@ export interface Unfollowed {
 /** Finds what the functions of a program call. Each function is analyzed once, when it is first needed. */
 export class Calls {
   readonly unfollowed: Unfollowed[] = [];
+  readonly names: Names;
   readonly #ts: typeof TS;
   readonly #holders: ReadonlySet<Callable>;
   readonly #checker: TS.TypeChecker;
   readonly #callees: CalleeFinder;
   readonly #calls = new Map<Callable, readonly Call[]>();
+  readonly #promiseTypes = new Map<TS.Type, boolean>();
   readonly #calledParametersOf = new Map<Callable, ReadonlySet<string>>();
 
   /**
@@ -35,6 +40,7 @@ export class Calls {
   constructor(ts: typeof TS, program: TS.Program, holders: ReadonlySet<Callable>) {
     this.#ts = ts;
     this.#holders = holders;
+    this.names = new Names(ts);
     this.#checker = program.getTypeChecker();
     this.#callees = new CalleeFinder(ts, program);
   }
@@ -95,18 +101,26 @@ export class Calls {
   }
 
   isPromiseType(type: TS.Type): boolean {
+    const known = this.#promiseTypes.get(type);
+    if (known !== undefined) return known;
+    const isPromise = this.#isPromiseType(type);
+    this.#promiseTypes.set(type, isPromise);
+    return isPromise;
+  }
+
+  #isPromiseType(type: TS.Type): boolean {
     if (type.isUnionOrIntersection()) return type.types.some((one) => this.isPromiseType(one));
     const name = type.symbol?.name;
     if (name === "Promise" || name === "PromiseLike") return true;
     return type.isClassOrInterface() && (type.getBaseTypes() ?? []).some((one) => this.isPromiseType(one));
   }
 
-  /** Returns all functions of the program that implement or override the member. */
+  /** Returns the functions of the program that implement or override the member, as their types declare. */
   implementationsOf(member: Member): readonly Callable[] {
-    return this.#callees.implementations.of(member);
+    return this.#callees.implementations.declaredOf(member);
   }
 
-  /** Returns the members of interfaces that the method implements, as its class declares. */
+  /** Returns the members of interfaces and abstract classes that the method implements, as its class declares. */
   implementedBy(method: TS.MethodDeclaration): readonly Member[] {
     return this.#callees.implementations.implementedBy(method);
   }
@@ -146,7 +160,8 @@ export class Calls {
       const callbacks = passed.functions;
       if (this.#isRunBy(node.expression, functions, index)) {
         const isDropped = this.dropsResult(argument) && this.returnsPromiseWhenCalled(argument);
-        calls.push({ node, runs: callbacks, isCallback: true, isWaited: isWaited && !isDropped });
+        const givenTo = { functions, index };
+        calls.push({ node, runs: callbacks, isCallback: true, givenTo, isWaited: isWaited && !isDropped });
       } else if (functions.length === 0 && !isUnknown) {
         const mayWait = isWaited && this.#mayBePromise(node) && this.returnsPromiseWhenCalled(argument);
         const mayMatter = passed.isUnknown || callbacks.some((one) => this.in(one).length > 0);
@@ -193,6 +208,22 @@ export class Calls {
     );
   }
 
+  /** Whether all that the function does with its parameter is to call it, and not in a function inside it. */
+  onlyCalls(fn: Callable, index: number): boolean {
+    const ts = this.#ts;
+    const name = fn.parameters[index]?.name;
+    if (name === undefined || !ts.isIdentifier(name)) return false;
+    const isCall = (node: TS.Node): boolean => ts.isCallExpression(node) && isName(node.expression);
+    const isName = (node: TS.Node): boolean => ts.isIdentifier(node) && node.text === name.text;
+    let mentions = 0;
+    const visit = (node: TS.Node): void => {
+      if (isName(node)) mentions += 1;
+      ts.forEachChild(node, visit);
+    };
+    visit(fn.body);
+    return mentions > 0 && [...this.nodesIn(fn)].filter(isCall).length === mentions;
+  }
+
   /** Whether a parameter of an outer function is called. The calls of that function show what runs. */
   #isGivenTo(fn: Callable, called: TS.Expression): boolean {
     const name = bare(this.#ts, called);
@@ -231,9 +262,23 @@ export class Calls {
     return called;
   }
 
-  /** Whether a built-in function is called. It stores its arguments, as an array does, or runs them after the caller has continued. */
+  /** Whether the call is to a built-in function. Such a function stores its arguments, as an array does, or runs them later. */
   isOfLanguage({ expression }: TS.CallExpression | TS.NewExpression): boolean {
     return this.#callees.isOfLanguage(expression);
+  }
+
+  /** Returns the functions of the program that a call may run, without the callbacks that it passes. */
+  calleesOf({ expression }: TS.CallExpression): readonly Callable[] {
+    return this.#callees.of(expression).functions;
+  }
+
+  /** Returns the functions of the program that an argument may refer to. */
+  functionsOf(argument: TS.Expression): readonly Callable[] {
+    return this.#callees.ofArgument(argument)?.functions ?? [];
+  }
+
+  symbolOf(expression: TS.Expression): TS.Symbol | undefined {
+    return this.#callees.symbolOf(expression);
   }
 
   /** Returns the variable that a name refers to, in whatever file it is declared. */
@@ -242,6 +287,16 @@ export class Calls {
     if (declaration === undefined) return undefined;
     const { isVariableDeclaration, isParameter } = this.#ts;
     return isVariableDeclaration(declaration) || isParameter(declaration) ? declaration : undefined;
+  }
+
+  /** Whether only the file that declares the member can name it. */
+  isPrivate(name: TS.MemberName): boolean {
+    if (this.#ts.isPrivateIdentifier(name)) return true;
+    const declaration = this.#checker.getSymbolAtLocation(name)?.valueDeclaration;
+    return (
+      declaration !== undefined &&
+      (this.#ts.getCombinedModifierFlags(declaration) & this.#ts.ModifierFlags.Private) !== 0
+    );
   }
 
   isFunction(expression: TS.Expression): boolean {

@@ -26,7 +26,7 @@ export function spotOf(node: TS.Node): Spot {
 }
 
 /** Returns the place of the callee's name. */
-export function spotOfCall(ts: typeof TS, { call: { expression } }: Step): Spot {
+export function spotOfCall(ts: typeof TS, { call: { expression } }: Pick<Step, "call">): Spot {
   const called = bare(ts, expression);
   return spotOf(ts.isPropertyAccessExpression(called) ? called.name : called);
 }
@@ -37,6 +37,11 @@ export function tagOf({ file, at }: TaggedLock): Spot {
 
 /** Returns the text of a path: `OrderService.pay` calls `retry`, which calls `Stock.reserve`. */
 export function pathText(ts: typeof TS, from: TaggedLock, path: readonly Step[]): string {
+  return `\`${from.name}\` ${stepsText(ts, path)}`;
+}
+
+/** Returns the text of a path without its start: calls `retry`, which calls `Stock.reserve`. */
+export function stepsText(ts: typeof TS, path: readonly Step[]): string {
   const steps = path.map((step, index) => {
     const { to, isCallback } = step;
     const verb = isCallback ? "hands over" : "calls";
@@ -44,10 +49,10 @@ export function pathText(ts: typeof TS, from: TaggedLock, path: readonly Step[])
     const name = called === undefined ? "a function" : `\`${called}\``;
     return `${index === 0 ? "" : "which "}${verb} ${name} (${placeText(spotOfCall(ts, step))})`;
   });
-  return [`\`${from.name}\` ${steps[0] ?? ""}`, ...steps.slice(1)].join(", ");
+  return steps.join(", ");
 }
 
-function placeText({ file, start }: Spot): string {
+export function placeText({ file, start }: Spot): string {
   const { line } = file.getLineAndCharacterOfPosition(start);
   return `${file.fileName.split("/").at(-1) ?? ""}:${line + 1}`;
 }

@@ -1,7 +1,23 @@
 import type * as TS from "typescript";
+import { isTestFile } from "./test-files";
 import { functionIn, isFunctionWithBody, type Callable } from "./syntax";
 
 type Type = TS.ClassLikeDeclaration | TS.ObjectLiteralExpression;
+
+/** The classes and objects that have a member with the same name. */
+interface Named {
+  readonly classes: Set<TS.ClassLikeDeclaration>;
+  readonly objects: Set<TS.ObjectLiteralExpression>;
+  /** The member of each type, if it is a function, and its position among all of them. */
+  readonly functions: Map<Type, { readonly fn: Callable; readonly order: number }>;
+  classesByBase?: ReadonlyMap<TS.Symbol, readonly TS.ClassLikeDeclaration[]>;
+  objectsByType?: ReadonlyMap<TS.Symbol, readonly TS.ObjectLiteralExpression[]>;
+}
+
+interface Found {
+  readonly all: readonly Callable[];
+  readonly declared: readonly Callable[];
+}
 
 /** A member of a type that other types may implement or override. */
 export type Member =
@@ -15,8 +31,9 @@ export class Implementations {
   readonly #ts: typeof TS;
   readonly #program: TS.Program;
   readonly #checker: TS.TypeChecker;
-  readonly #found = new Map<TS.Node, readonly Callable[]>();
-  #byName: ReadonlyMap<string, readonly Type[]> | undefined;
+  readonly #found = new Map<TS.Node, Found>();
+  readonly #basesOf = new Map<TS.Declaration, readonly TS.Symbol[]>();
+  #named: ReadonlyMap<string, Named> | undefined;
 
   constructor(ts: typeof TS, program: TS.Program) {
     this.#ts = ts;
@@ -26,86 +43,159 @@ export class Implementations {
 
   /** Returns the functions that implement or override the member, without the member itself. */
   of(member: Member): readonly Callable[] {
+    return this.#find(member).all;
+  }
+
+  /** Returns those whose class or object declares that it implements the member's type, or extends it. */
+  declaredOf(member: Member): readonly Callable[] {
+    return this.#find(member).declared;
+  }
+
+  #find(member: Member): Found {
     const known = this.#found.get(member);
     if (known !== undefined) return known;
-    const name = member.name.getText();
-    const { parent } = member;
-    this.#byName ??= this.#index();
-    const found = (this.#byName.get(name) ?? [])
-      .filter((type) => type !== parent && this.#isA(type, parent))
-      .flatMap((type) => memberNamed(this.#ts, type, name) ?? []);
+    this.#named ??= this.#index();
+    const named = this.#named.get(member.name.getText());
+    const found = named === undefined ? { all: [], declared: [] } : this.#below(member.parent, named);
     this.#found.set(member, found);
     return found;
   }
 
-  /** Returns the members of the interfaces that the method's class declares to implement. */
+  #below(parent: TS.Node, named: Named): Found {
+    const wanted = this.#checker.getTypeAtLocation(parent);
+    named.classesByBase ??= this.#grouped(named.classes, (one) => this.#allBasesOf(one));
+    const functionsOf = (types: ReadonlySet<Type>): Callable[] =>
+      [...types]
+        .flatMap((type) => (type === parent ? [] : (named.functions.get(type) ?? [])))
+        .toSorted((a, b) => a.order - b.order)
+        .map(({ fn }) => fn);
+    const found = new Set<Type>(named.classesByBase.get(wanted.symbol));
+    if (this.#ts.isClassLike(parent)) {
+      const functions = functionsOf(found);
+      return { all: functions, declared: functions };
+    }
+    named.objectsByType ??= this.#grouped(named.objects, (one) => this.#typesOf(one));
+    for (const one of named.objectsByType.get(wanted.symbol) ?? []) found.add(one);
+    const declared = functionsOf(found);
+    // The type arguments of a generic type are unknown.
+    if (hasTypeParameters(parent)) return { all: declared, declared };
+    for (const one of this.#classesOfShape(wanted, named.classes)) found.add(one);
+    const all = functionsOf(found);
+    if (all.length > 0) return { all, declared };
+    // An object that does not name the interface is a guess, so it counts only if nothing else implements the interface.
+    for (const one of named.objects) if (this.#hasMembersOf(one, wanted)) found.add(one);
+    return { all: functionsOf(found), declared };
+  }
+
+  #classesOfShape(
+    wanted: TS.Type,
+    classes: ReadonlySet<TS.ClassLikeDeclaration>,
+  ): readonly TS.ClassLikeDeclaration[] {
+    return [...classes].filter(
+      (one) =>
+        !hasTypeParameters(one) &&
+        this.#checker.isTypeAssignableTo(this.#checker.getTypeAtLocation(one), wanted),
+    );
+  }
+
+  /** Whether the object has each member of the type. Unlike in an assignment, it may have others, too. */
+  #hasMembersOf(object: TS.ObjectLiteralExpression, wanted: TS.Type): boolean {
+    const type = this.#checker.getTypeAtLocation(object);
+    return wanted.getProperties().every((member) => {
+      const own = type.getProperty(member.name);
+      if (own === undefined) return (member.flags & this.#ts.SymbolFlags.Optional) !== 0;
+      return this.#checker.isTypeAssignableTo(
+        this.#checker.getTypeOfSymbol(own),
+        this.#checker.getTypeOfSymbol(member),
+      );
+    });
+  }
+
+  /** Returns the members that the method implements: of interfaces that its class declares to implement, and of abstract classes. */
   implementedBy({ name, parent }: TS.MethodDeclaration): readonly Member[] {
     const ts = this.#ts;
     if (!ts.isClassLike(parent)) return [];
     return (parent.heritageClauses ?? [])
-      .filter(({ token }) => token === ts.SyntaxKind.ImplementsKeyword)
       .flatMap(({ types }) => types)
       .flatMap((one) => this.#parts(this.#checker.getTypeAtLocation(one)))
       .flatMap((type) => type.getProperty(name.getText())?.declarations ?? [])
-      .filter((one) => ts.isMethodSignature(one) || ts.isPropertySignature(one));
+      .filter((one) => ts.isMethodSignature(one) || ts.isPropertySignature(one) || isAbstractMember(ts, one));
   }
 
-  #index(): Map<string, Type[]> {
+  #index(): Map<string, Named> {
     const ts = this.#ts;
-    const byName = new Map<string, Type[]>();
+    const all = new Map<string, Named>();
     const visit = (node: TS.Node): void => {
       if (ts.isClassLike(node) || ts.isObjectLiteralExpression(node)) {
         for (const member of ts.isClassLike(node) ? node.members : node.properties) {
           const name = member.name?.getText();
           if (name === undefined) continue;
-          const types = byName.get(name);
-          if (types === undefined) byName.set(name, [node]);
-          else types.push(node);
+          const named = all.get(name) ?? { classes: new Set(), objects: new Set(), functions: new Map() };
+          all.set(name, named);
+          if (ts.isClassLike(node)) named.classes.add(node);
+          else named.objects.add(node);
+          const fn = named.functions.has(node) ? undefined : functionOf(ts, member);
+          if (fn !== undefined) named.functions.set(node, { fn, order: named.functions.size });
         }
       }
       ts.forEachChild(node, visit);
     };
+    const { configFilePath } = this.#program.getCompilerOptions();
+    const config = typeof configFilePath === "string" ? configFilePath : undefined;
     for (const file of this.#program.getSourceFiles()) {
-      if (!file.isDeclarationFile && !this.#program.isSourceFileFromExternalLibrary(file)) visit(file);
+      if (file.isDeclarationFile || this.#program.isSourceFileFromExternalLibrary(file)) continue;
+      // Test fakes need no locks, and never run alongside the other implementations.
+      if (!isTestFile(file.fileName, config)) visit(file);
     }
-    return byName;
+    return all;
   }
 
-  #isA(type: Type, parent: TS.Node): boolean {
-    const ts = this.#ts;
-    const wanted = this.#checker.getTypeAtLocation(parent);
-    if (ts.isObjectLiteralExpression(type)) {
-      if (ts.isClassLike(parent)) return false;
-      const context = this.#checker.getContextualType(type);
-      return context !== undefined && this.#parts(context).some((one) => one.symbol === wanted.symbol);
+  #grouped<T extends Type>(
+    types: ReadonlySet<T>,
+    symbolsOf: (type: T) => Iterable<TS.Symbol>,
+  ): Map<TS.Symbol, T[]> {
+    const groups = new Map<TS.Symbol, T[]>();
+    for (const type of types) {
+      for (const symbol of symbolsOf(type)) {
+        const group = groups.get(symbol);
+        if (group === undefined) groups.set(symbol, [type]);
+        else group.push(type);
+      }
     }
-    const own = this.#checker.getTypeAtLocation(type);
-    if (this.#extends(own, type, wanted.symbol)) return true;
-    // Only the shape decides here. Types with parameters do not count, because their arguments are unknown.
-    const isPlain = !hasTypeParameters(type) && !hasTypeParameters(parent);
-    return !ts.isClassLike(parent) && isPlain && this.#checker.isTypeAssignableTo(own, wanted);
+    return groups;
   }
 
-  #extends(own: TS.Type, declaration: TS.ClassLikeDeclaration, wanted: TS.Symbol | undefined): boolean {
-    if (wanted === undefined) return false;
-    const heritage = (declaration.heritageClauses ?? []).flatMap(({ types }) => types);
-    return heritage.some((one) =>
-      this.#parts(this.#checker.getTypeAtLocation(one)).some(
-        (base) => base.symbol === wanted || this.#inherits(base, wanted, 0),
-      ),
-    );
+  /** Returns the types that the context of an object literal expects. */
+  #typesOf(object: TS.ObjectLiteralExpression): Iterable<TS.Symbol> {
+    const context = this.#checker.getContextualType(object);
+    return new Set(context && this.#symbolsOf(context));
   }
 
-  #inherits({ symbol }: TS.Type, wanted: TS.Symbol, depth: number): boolean {
+  /** Returns the types that a class extends or implements, directly or not. */
+  #allBasesOf(declaration: TS.ClassLikeDeclaration): Iterable<TS.Symbol> {
+    const all = new Set(this.#directBasesOf(declaration));
+    for (const base of all) {
+      for (const one of base.declarations ?? [])
+        for (const further of this.#directBasesOf(one)) all.add(further);
+    }
+    return all;
+  }
+
+  #directBasesOf(declaration: TS.Declaration): readonly TS.Symbol[] {
     const ts = this.#ts;
-    if (symbol === undefined || depth > 20) return false;
-    return (symbol.declarations ?? []).some((declaration) => {
-      if (!ts.isClassLike(declaration) && !ts.isInterfaceDeclaration(declaration)) return false;
-      return (declaration.heritageClauses ?? [])
-        .flatMap(({ types }) => types)
-        .flatMap((one) => this.#parts(this.#checker.getTypeAtLocation(one)))
-        .some((base) => base.symbol === wanted || this.#inherits(base, wanted, depth + 1));
-    });
+    if (!ts.isClassLike(declaration) && !ts.isInterfaceDeclaration(declaration)) return [];
+    const known = this.#basesOf.get(declaration);
+    if (known !== undefined) return known;
+    const bases = (declaration.heritageClauses ?? [])
+      .flatMap(({ types }) => types)
+      .flatMap((one) => this.#symbolsOf(this.#checker.getTypeAtLocation(one)));
+    this.#basesOf.set(declaration, bases);
+    return bases;
+  }
+
+  #symbolsOf(type: TS.Type): TS.Symbol[] {
+    // The symbol of a type that has no name is `undefined`, although TypeScript declares it as defined.
+    return this.#parts(type).flatMap(({ symbol }: Partial<TS.Type>) => symbol ?? []);
   }
 
   /** Returns the parts of a union or an intersection, or the type itself. */
@@ -114,18 +204,22 @@ export class Implementations {
   }
 }
 
+function isAbstractMember(
+  ts: typeof TS,
+  declaration: TS.Declaration,
+): declaration is TS.MethodDeclaration | TS.PropertyDeclaration {
+  return (
+    (ts.isMethodDeclaration(declaration) || ts.isPropertyDeclaration(declaration)) &&
+    (ts.getCombinedModifierFlags(declaration) & ts.ModifierFlags.Abstract) !== 0
+  );
+}
+
 function hasTypeParameters(node: TS.Node): boolean {
   return ((node as Partial<TS.InterfaceDeclaration>).typeParameters ?? []).length > 0;
 }
 
-/** Returns the function that a class or an object has under the name. */
-function memberNamed(ts: typeof TS, type: Type, name: string): Callable | undefined {
-  for (const member of ts.isClassLike(type) ? type.members : type.properties) {
-    if (member.name?.getText() !== name) continue;
-    if (isFunctionWithBody(ts, member)) return member;
-    const { initializer } = member as Partial<TS.PropertyAssignment>;
-    const fn = initializer && functionIn(ts, initializer);
-    if (fn !== undefined) return fn;
-  }
-  return undefined;
+function functionOf(ts: typeof TS, member: TS.ClassElement | TS.ObjectLiteralElement): Callable | undefined {
+  if (isFunctionWithBody(ts, member)) return member;
+  const { initializer } = member as Partial<TS.PropertyAssignment>;
+  return initializer && functionIn(ts, initializer);
 }

@@ -28,14 +28,28 @@ export function listCalled(
  * passing it on count as the same here.
  */
 export function isListUsed(ts: typeof TS, list: TS.VariableDeclaration, fn: Callable, calls: Calls): boolean {
-  const isUse = (node: TS.Node): boolean => {
-    if (ts.isIdentifier(node)) {
-      const isShort = ts.isShorthandPropertyAssignment(node.parent) && node.text === list.name.getText();
-      return isShort || (calls.variableOf(node) === list && !isOnlyFilled(ts, node));
-    }
-    return ts.forEachChild(node, (child) => isUse(child) || undefined) ?? false;
+  const ofFunctions = usedLists.get(calls) ?? new Map<Callable, Map<TS.VariableDeclaration, boolean>>();
+  usedLists.set(calls, ofFunctions);
+  const known = ofFunctions.get(fn) ?? new Map<TS.VariableDeclaration, boolean>();
+  ofFunctions.set(fn, known);
+  const isUsed = known.get(list) ?? findsUse(ts, list, fn, calls);
+  known.set(list, isUsed);
+  return isUsed;
+}
+
+/** By the analysis, the function, and the list. The result is cached for all calls that fill the list. */
+const usedLists = new WeakMap<Calls, Map<Callable, Map<TS.VariableDeclaration, boolean>>>();
+
+function findsUse(ts: typeof TS, list: TS.VariableDeclaration, fn: Callable, calls: Calls): boolean {
+  const isUse = (name: TS.Identifier): boolean => calls.variableOf(name) === list && !isOnlyFilled(ts, name);
+  const { name } = list;
+  if (ts.isIdentifier(name) && ts.findAncestor(list, (node) => node === fn) !== undefined)
+    return calls.names.besides(name).some(isUse); // No other function can name the list.
+  const visit = (node: TS.Node): boolean => {
+    if (ts.isIdentifier(node)) return isUse(node);
+    return ts.forEachChild(node, (child) => visit(child) || undefined) ?? false;
   };
-  return functionsOf(fn, calls).some((one) => isUse(one));
+  return functionsOf(fn, calls).some((one) => visit(one));
 }
 
 function isOnlyFilled(ts: typeof TS, name: TS.Identifier): boolean {

@@ -1,5 +1,6 @@
 import type * as TS from "typescript";
 import type { Calls } from "./calls";
+import { CallMap } from "./call-map";
 import type { Callable } from "./syntax";
 import type { TaggedLock } from "./tagged-locks";
 
@@ -23,32 +24,42 @@ export interface Reached {
 }
 
 interface Visited {
-  readonly path: readonly Step[];
+  readonly fn: Callable;
   readonly isDirect: boolean;
+  /** The last step of the path to this function, and the function before it. */
+  readonly step?: Step;
+  readonly before?: Visited;
 }
 
-/** Returns what each tagged function reaches. Direct paths to a lock come first, and then the shortest one. */
+/**
+ * Returns the locks that each tagged function reaches, as far as a rule needs them. These are the first lock on each path and the function's own
+ * lock. If its own lock may end early, they are all locks. A direct path to a lock counts before an indirect one, and then the shortest.
+ */
 export function reachedFrom(locks: readonly TaggedLock[], calls: Calls): Reached[] {
   const tagged = new Map<Callable, TaggedLock>(locks.map((lock) => [lock.fn, lock]));
+  const map = new CallMap(tagged, calls);
   return locks.flatMap((from) => {
     const reached: Reached[] = [];
     const seen = new Set<Callable>();
-    let direct: [Callable, Visited][] = [[from.fn, { path: [], isDirect: true }]];
-    let indirect: [Callable, Visited][] = [];
+    let direct: Visited[] = [{ fn: from.fn, isDirect: true }];
+    let indirect: Visited[] = [];
     for (let level = direct; level.length > 0;) {
-      const next: [Callable, Visited][] = [];
-      for (const [fn, { path, isDirect }] of level) {
-        for (const { node, runs, isCallback, isWaited } of calls.in(fn)) {
+      const next: Visited[] = [];
+      for (const before of level) {
+        for (const { node, runs, isCallback, isWaited } of calls.in(before.fn)) {
           for (const to of isWaited ? runs : []) {
             // A function that delegates to one of several implementations is unlikely to call itself.
-            const isOnTheWay = to === from.fn || path.some((step) => step.to === to);
-            if (seen.has(to) || (isOnTheWay && runs.length > 1)) continue;
+            if (seen.has(to) || (to === from.fn && runs.length > 1)) continue;
             seen.add(to);
-            const further = [...path, { call: node, to, isCallback, isOnly: runs.length === 1 }];
             const lock = tagged.get(to);
-            if (lock !== undefined) reached.push({ from, to: lock, path: further, isDirect });
-            const isStillDirect = isDirect && lock === undefined;
-            (isStillDirect ? next : indirect).push([to, { path: further, isDirect: isStillDirect }]);
+            const isDirect = before.isDirect && lock === undefined;
+            const isFollowed = map.isWorthFollowing(from, to, isDirect);
+            if (lock === undefined && !isFollowed) continue;
+            const step = { call: node, to, isCallback, isOnly: runs.length === 1 };
+            const visited = { fn: to, isDirect, step, before };
+            if (lock !== undefined)
+              reached.push({ from, to: lock, path: pathTo(visited), isDirect: before.isDirect });
+            if (isFollowed) (isDirect ? next : indirect).push(visited);
           }
         }
       }
@@ -58,4 +69,10 @@ export function reachedFrom(locks: readonly TaggedLock[], calls: Calls): Reached
     }
     return reached;
   });
+}
+
+function pathTo(last: Visited): Step[] {
+  const path: Step[] = [];
+  for (let at: Visited | undefined = last; at?.step !== undefined; at = at.before) path.push(at.step);
+  return path.toReversed();
 }

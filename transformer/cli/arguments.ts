@@ -1,36 +1,62 @@
 import { parseArgs } from "node:util";
+import { RUNNER } from "../../runtime/base/runner";
+import { DEFAULT_SCHEMA } from "../../runtime/stores/postgres/schema-name";
 import { didYouMean } from "../text/did-you-mean";
+import type { Target } from "../console/open-deployment";
 import { UsageError } from "../terminal/usage-error";
+import { commandInfo, COMMANDS, isOption, OPTIONS, type OptionName } from "./commands";
+import { STORE_NAMES, type StoreName } from "./init/lock-store";
 
 export type Command =
-  | { readonly name: "help" | "version" }
+  | { readonly name: "version" }
+  | {
+      readonly name: "help";
+      /** The command whose help to show. Undefined for the list of commands. */
+      readonly of: string | undefined;
+    }
   | {
       readonly name: "top" | "tail" | "inspect" | "release";
-      readonly urls: readonly string[];
+      readonly target: Target;
       /** The key of a lock. */
       readonly key: string;
-      readonly match: string;
-      readonly prefix: string;
       readonly json: boolean;
       readonly now: boolean;
       readonly isAgreed: boolean;
     }
   | {
       readonly name: "ui";
-      readonly urls: readonly string[];
-      readonly match: string;
-      readonly prefix: string;
+      readonly target: Target;
       /** 0 means any free port. */
       readonly port: number;
     }
-  | { readonly name: "init"; readonly isAgreed: boolean }
+  | {
+      readonly name: "postgres";
+      /** The database that gets the tables. Undefined if the SQL is to be printed. */
+      readonly url: string | undefined;
+      readonly schema: string;
+    }
+  | {
+      readonly name: "init";
+      readonly isAgreed: boolean;
+      /** The store of the locks. Undefined if package.json decides. */
+      readonly store: StoreName | undefined;
+    }
   | (OfProject & { readonly name: "eject"; readonly isAgreed: boolean })
   | (OfProject & { readonly name: "diff"; readonly wanted: string | undefined })
-  | (OfProject & { readonly name: "list"; readonly json: boolean })
+  | (OfProject & {
+      readonly name: "list";
+      readonly json: boolean;
+      /** The file to write the list to. */
+      readonly write: string | undefined;
+    })
   | (OfProject & { readonly name: "build"; readonly watch: boolean })
   | (OfProject & {
       readonly name: "check";
       readonly outputs: readonly string[];
+      /** The list of all locks to compare with the sources. */
+      readonly list: string | undefined;
+      /** How many warnings are allowed. Undefined if any number is. */
+      readonly maxWarnings: number | undefined;
       readonly json: boolean;
       readonly watch: boolean;
     });
@@ -40,84 +66,6 @@ interface OfProject {
   /** The TypeScript that compiles the project, as a package name or a path. */
   readonly typescript: string | undefined;
 }
-
-export const HELP = `Usage: lockweave <command> [options]
-
-Source code:
-  init    Set up Lockweave in this project, after you confirm the changes
-  list    List all tags with their keys and options
-  check   Verify that the built output contains the lock of every tag, and analyze how locks affect each other
-  build   Compile with a TypeScript that has no plugins, such as TypeScript 7
-  diff    Show tagged functions before and after weaving: all, or one, as in \`diff OrderService.pay\`
-  eject   Replace tags with the generated lock code
-
-Running applications:
-  top            Show held locks and waiters, live in a terminal
-  tail           Print a line for each lock that is acquired, waited for, revoked, or released (sampled)
-  ui             Serve a local web page with locks, timelines, and contention
-  inspect <key>  Show one lock
-  release <key>  Revoke a lock; its key becomes free when its body ends
-
-Options:
-  -p, --project <path>       The tsconfig.json or its directory, with the projects that it references
-                             (default: the nearest tsconfig.json; list and check also work without one;
-                             check finds a tsconfig.build.json or similar that wrote the output)
-      --typescript <package> list, check, build, diff, eject: The TypeScript that compiles the project, or its path
-                             (default: typescript, or another dependency that is TypeScript)
-      --json                 list, check, top, tail, inspect: Print JSON
-  -w, --watch                build: Build again after each change; check: Check the tags again after each change
-      --output <path>        check: The output of a bundler: a file, a directory, or a glob such as "dist/**/*.js";
-                             can be repeated (default: the files that tsconfig.json names)
-      --redis <url>          top, tail, ui, inspect, release: Redis, Sentinel, or a Cluster node; can be repeated for
-                             the masters of a quorum (default: the environment variable REDIS_URL)
-      --match <pattern>      top, tail, ui: A pattern of the keys to show, as for SCAN
-                             (default: LOCK_*, and all keys that have waiters)
-      --prefix <text>        top, tail, ui, inspect, release: The client's keyPrefix
-      --port <number>        ui: The local port to listen on (default: a free one)
-      --now                  release: Free the key immediately, even if its body still runs
-  -y, --yes                  init, eject, release: Confirm without asking
-  -h, --help                 Show this help
-  -v, --version              Show the version
-
-Exit codes:
-  0  Success
-  1  A tag is wrong, the output lacks a lock, init leaves a change to you, or the result of eject would not compile
-  2  Wrong usage
-  3  Nothing was changed, because nobody confirmed (init, eject, release)
-  \`build\` exits with the code of the compiler.
-`;
-
-const OPTIONS = {
-  project: { type: "string", short: "p" },
-  typescript: { type: "string" },
-  json: { type: "boolean" },
-  watch: { type: "boolean", short: "w" },
-  output: { type: "string", multiple: true },
-  redis: { type: "string", multiple: true },
-  match: { type: "string" },
-  prefix: { type: "string" },
-  port: { type: "string" },
-  now: { type: "boolean" },
-  yes: { type: "boolean", short: "y" },
-  help: { type: "boolean", short: "h" },
-  version: { type: "boolean", short: "v" },
-} as const;
-
-type OptionName = keyof typeof OPTIONS;
-
-const COMMANDS: Readonly<Record<string, readonly OptionName[]>> = {
-  init: ["yes"],
-  list: ["project", "typescript", "json"],
-  check: ["project", "typescript", "output", "json", "watch"],
-  build: ["project", "typescript", "watch"],
-  diff: ["project", "typescript"],
-  eject: ["project", "typescript", "yes"],
-  top: ["redis", "match", "prefix", "json"],
-  tail: ["redis", "match", "prefix", "json"],
-  ui: ["redis", "match", "prefix", "port"],
-  inspect: ["redis", "prefix", "json"],
-  release: ["redis", "prefix", "now", "yes"],
-};
 
 /**
  * Parses the command line.
@@ -139,22 +87,15 @@ export function parseCommand(args: readonly string[]): Command {
     if (token.kind !== "option") continue;
     const { name, rawName, value, inlineValue } = token;
     if (!isOption(name)) throw new UsageError(`There is no option \`${rawName}\`.${nearestOption(rawName)}`);
-    const takesValue = OPTIONS[name].type === "string";
-    if (takesValue && (value === undefined || value === "" || (value.startsWith("-") && !inlineValue))) {
-      const what =
-        {
-          redis: "a URL",
-          match: "a pattern",
-          prefix: "text",
-          port: "a number",
-          typescript: "a package or a path",
-        }[name as string] ?? "a path";
-      throw new UsageError(`Expected ${what} after \`${rawName}\`.`);
+    const option = OPTIONS[name];
+    if (option.type === "boolean") {
+      if (value !== undefined) throw new UsageError(`\`${rawName}\` takes no value.`);
+    } else if (value === undefined || value === "" || (value.startsWith("-") && !inlineValue)) {
+      throw new UsageError(`Expected ${option.expected} after \`${rawName}\`.`);
     }
-    if (!takesValue && value !== undefined) throw new UsageError(`\`${rawName}\` takes no value.`);
     given.set(name, [...(given.get(name) ?? []), value ?? ""]);
   }
-  if (given.has("help")) return { name: "help" };
+  if (given.has("help")) return { name: "help", of: positionals[0] };
   if (given.has("version")) return { name: "version" };
   return commandOf(positionals, given);
 }
@@ -163,25 +104,24 @@ function commandOf(
   [name, ...rest]: readonly string[],
   given: ReadonlyMap<OptionName, readonly string[]>,
 ): Command {
-  const allowed = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  const command = commandInfo(name);
   if (name === undefined) {
     const names = Object.keys(COMMANDS).map((one) => `\`${one}\``);
     throw new UsageError(`Expected a command: ${names.slice(0, -1).join(", ")}, or ${names.at(-1) ?? ""}.`);
   }
-  if (allowed === undefined) {
+  if (command === undefined) {
     throw new UsageError(`There is no command \`${name}\`.${didYouMean(name, Object.keys(COMMANDS))}`);
   }
   for (const option of given.keys()) {
-    if (!allowed.includes(option)) throw new UsageError(`\`lockweave ${name}\` takes no \`--${option}\`.`);
+    if (!command.options.includes(option))
+      throw new UsageError(`\`lockweave ${name}\` takes no \`--${option}\`.`);
   }
-  const [project, anotherProject] = given.get("project") ?? [];
-  if (anotherProject !== undefined) throw new UsageError("`--project` appears twice.");
-  const [typescript, anotherTypeScript] = given.get("typescript") ?? [];
-  if (anotherTypeScript !== undefined) throw new UsageError("`--typescript` appears twice.");
+  const project = onlyValue("project", given);
+  const typescript = onlyValue("typescript", given);
   const outputs = given.get("output") ?? [];
   if (name === "ui") {
-    const { urls, match, prefix } = liveCommand("top", rest, given);
-    return { name, urls, match, prefix, port: portIn(given.get("port")) };
+    const { target } = liveCommand("top", rest, given);
+    return { name, target, port: portIn(given.get("port")) };
   }
   if (name === "top" || name === "tail" || name === "inspect" || name === "release")
     return liveCommand(name, rest, given);
@@ -193,17 +133,43 @@ function commandOf(
   const [stray] = rest;
   // With `--output`, more paths come from a shell that expanded a glob without quotes.
   if (stray !== undefined && outputs.length === 0) throw new UsageError(`Unexpected argument \`${stray}\`.`);
-  if (name === "init") return { name, isAgreed: given.has("yes") };
+  if (name === "postgres") return postgresCommand(given);
+  if (name === "init") return { name, isAgreed: given.has("yes"), store: storeIn(given.get("store")) };
   if (name === "build") return { name, project, typescript, watch: given.has("watch") };
   if (name === "eject") return { name, project, typescript, isAgreed: given.has("yes") };
   const json = given.has("json");
-  if (name === "list") return { name, project, typescript, json };
-  const watch = given.has("watch");
-  const other = json ? "--json" : outputs.length > 0 ? "--output" : undefined;
-  if (watch && other !== undefined) {
-    throw new UsageError(`\`--watch\` checks only the tags, so it cannot be combined with \`${other}\`.`);
+  if (name === "list") {
+    const write = onlyValue("write", given);
+    if (write !== undefined && json)
+      throw new UsageError("`--write` writes Markdown, so it cannot be combined with `--json`.");
+    return { name, project, typescript, json, write };
   }
-  return { name: "check", project, typescript, outputs: [...outputs, ...rest], json, watch };
+  const list = onlyValue("list", given);
+  const watch = given.has("watch");
+  const other = (["json", "output", "list", "max-warnings"] as const).find((option) => given.has(option));
+  if (watch && other !== undefined) {
+    throw new UsageError(`\`--watch\` checks only the tags, so it cannot be combined with \`--${other}\`.`);
+  }
+  const maxWarnings = maxWarningsIn(onlyValue("max-warnings", given));
+  return {
+    name: "check",
+    project,
+    typescript,
+    outputs: [...outputs, ...rest],
+    list,
+    maxWarnings,
+    json,
+    watch,
+  };
+}
+
+function onlyValue(
+  option: OptionName,
+  given: ReadonlyMap<OptionName, readonly string[]>,
+): string | undefined {
+  const [value, another] = given.get(option) ?? [];
+  if (another !== undefined) throw new UsageError(`\`--${option}\` appears twice.`);
+  return value;
 }
 
 function liveCommand(
@@ -211,20 +177,64 @@ function liveCommand(
   rest: readonly string[],
   given: ReadonlyMap<OptionName, readonly string[]>,
 ): Extract<Command, { readonly now: boolean }> {
-  const { REDIS_URL: usual = "" } = process.env;
-  const urls = given.get("redis") ?? (usual === "" ? [] : [usual]);
   const isOfAll = name === "top" || name === "tail";
   const [key = "", ...others] = isOfAll ? ["", ...rest] : rest;
   const [stray] = others;
   if (stray !== undefined) throw new UsageError(`Unexpected argument \`${stray}\`.`);
   if (!isOfAll && key === "") {
-    throw new UsageError(`Expected the key of a lock: \`lockweave ${name} LOCK_payOrder_4711\`.`);
+    throw new UsageError(`Expected the key of a lock: \`${RUNNER} lockweave ${name} LOCK_payOrder_4711\`.`);
   }
-  if (urls.length === 0) throw new UsageError("Expected `--redis <url>`, or REDIS_URL in the environment.");
-  const [match = "LOCK_*"] = given.get("match") ?? [];
-  const [prefix = ""] = given.get("prefix") ?? [];
   const [json, now, isAgreed] = [given.has("json"), given.has("now"), given.has("yes")];
-  return { name, urls, key, match, prefix, json, now, isAgreed };
+  return { name, target: targetIn(given), key, json, now, isAgreed };
+}
+
+/** Returns where the locks are. A URL of the command line counts more than one of the environment. */
+function targetIn(given: ReadonlyMap<OptionName, readonly string[]>): Target {
+  const { REDIS_URL = "", POSTGRES_URL = "" } = process.env;
+  const isGiven = given.has("redis") || given.has("postgres");
+  const redis = given.get("redis") ?? (isGiven || REDIS_URL === "" ? [] : [REDIS_URL]);
+  const postgres = given.get("postgres") ?? (isGiven || POSTGRES_URL === "" ? [] : [POSTGRES_URL]);
+  const [url, anotherUrl] = postgres;
+  if (anotherUrl !== undefined) throw new UsageError("`--postgres` appears twice.");
+  if (url !== undefined && redis.length > 0) {
+    throw new UsageError(
+      isGiven
+        ? "Expected `--redis` or `--postgres`, but got both."
+        : "Both REDIS_URL and POSTGRES_URL are in the environment. Fix: choose one with `--redis <url>` or `--postgres <url>`.",
+    );
+  }
+  const [match = "LOCK_*"] = given.get("match") ?? [];
+  if (url !== undefined) {
+    if (given.has("prefix"))
+      throw new UsageError("`--prefix` is for Redis, so it cannot be combined with a PostgreSQL URL.");
+    return { postgres: url, schema: schemaIn(given), match };
+  }
+  if (redis.length === 0) {
+    throw new UsageError(
+      "Expected `--redis <url>` or `--postgres <url>`, or REDIS_URL or POSTGRES_URL in the environment.",
+    );
+  }
+  if (given.has("schema"))
+    throw new UsageError("`--schema` is for PostgreSQL, so it cannot be combined with a Redis URL.");
+  const [prefix = ""] = given.get("prefix") ?? [];
+  return { redis, match, prefix };
+}
+
+function postgresCommand(
+  given: ReadonlyMap<OptionName, readonly string[]>,
+): Extract<Command, { readonly name: "postgres" }> {
+  return { name: "postgres", url: onlyValue("apply", given), schema: schemaIn(given) };
+}
+
+function schemaIn(given: ReadonlyMap<OptionName, readonly string[]>): string {
+  return onlyValue("schema", given) ?? DEFAULT_SCHEMA;
+}
+
+function storeIn([text, another]: readonly string[] = []): StoreName | undefined {
+  if (another !== undefined) throw new UsageError("`--store` appears twice.");
+  const store = STORE_NAMES.find((name) => name === text);
+  if (store !== undefined || text === undefined) return store;
+  throw new UsageError(`Expected \`--store\` to be redis or postgres, got \`${text}\`.`);
 }
 
 function portIn([text = "0", another]: readonly string[] = []): number {
@@ -234,8 +244,10 @@ function portIn([text = "0", another]: readonly string[] = []): number {
   throw new UsageError(`Expected \`--port\` to be a number up to 65535, got \`${text}\`.`);
 }
 
-function isOption(name: string): name is OptionName {
-  return Object.hasOwn(OPTIONS, name);
+function maxWarningsIn(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d+$/.test(text)) return Number(text);
+  throw new UsageError(`Expected \`--max-warnings\` to be a number from 0, got \`${text}\`.`);
 }
 
 function nearestOption(rawName: string): string {

@@ -3,6 +3,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import { shortPath } from "../verify/outputs";
 import type { Project } from "../verify/project";
 import { UsageError } from "../terminal/usage-error";
+import { projectPathsIn } from "./workspace/project-option";
 
 /** Returns other projects that may compile the tagged files of a project, with the projects that they reference. */
 export function alternativesOf(project: Project, open: (config: string) => Project[]): Project[] {
@@ -51,7 +52,7 @@ function configsIn(dir: string): string[] {
 function configsNamedIn(dir: string): string[] {
   const scripts = textOf(join(dir, "package.json")).replaceAll(String.raw`\\`, "/");
   const named = [
-    ...Array.from(scripts.matchAll(PROJECT_OPTION), ([, words = ""]) => words.split(/[\s=\\"']+/)).flat(),
+    ...projectPathsIn(scripts),
     ...Array.from(
       textOf(join(dir, "nest-cli.json")).matchAll(/"tsConfigPath"\s*:\s*"([^"]+)"/g),
       ([, path = ""]) => path,
@@ -65,9 +66,6 @@ function configsNamedIn(dir: string): string[] {
       ),
     );
 }
-
-/** Matches `-p build.json`, `--project \"build.json\"`, and `-b --force a.json b.json`, up to the end of the command. */
-const PROJECT_OPTION = /\s(?:-p|--project|-b|--build)(?=[\s=])((?:[\s='\w./@-]|\\")+)/g;
 
 function textOf(file: string): string {
   return existsSync(file) ? readFileSync(file, "utf8") : "";

@@ -24,7 +24,7 @@ export function build(
   const compiler = installed && nativeCompiler(installed);
   if (compiler === undefined) {
     throw new UsageError(
-      "This needs TypeScript 5.9 or later. Fix: `npm install --save-dev typescript`, or name the package that has it with `--typescript`.",
+      "`lockweave build` needs TypeScript 5.9 or later. Fix: run `npm install --save-dev typescript`, or name another package with `--typescript`.",
     );
   }
   if (isWatching) watchSources(() => buildAll(compiler, config, cwd));
@@ -46,10 +46,10 @@ function buildAll(compiler: NativeCompiler, config: string, cwd: string): Result
 
 function buildOne(compiler: NativeCompiler, config: string, cwd: string): Result {
   try {
-    const { code, said, others, warnings, sources } = buildNative(parser(), compiler, config, cwd);
-    print(...said.map((one) => block(printed(one, cwd))), ...others.map((line) => safe`${line}`));
+    const { code, diagnostics, others, warnings, sources } = buildNative(parser(), compiler, config, cwd);
+    print(...diagnostics.map((one) => block(printed(one, cwd))), ...others.map((line) => safe`${line}`));
     printError(...warnings.map((one) => block(printed(one, cwd))));
-    return { code, errors: said.length, sources };
+    return { code, errors: diagnostics.length, sources };
   } catch (error) {
     if (!(error instanceof NoProjectError)) throw error;
     print(...error.diagnostics.map((one) => block(printed(one, cwd))));

@@ -1,42 +1,51 @@
 import { dirname } from "node:path";
 import { checkBuilds, type CheckedBuilds } from "../verify/builds";
-import { checkBundled, countTags, settingAgainstOutput, type Unproved } from "../verify/check";
-import { fixesFor } from "../verify/fixes";
+import { checkCopies, type Copies } from "../verify/bundled-copies";
+import { checkBundled, countTags, settingThatPreventsOutput, type Unproved } from "../verify/check";
+import { bundles, fixesFor } from "../verify/fixes";
 import { shortPath } from "../verify/outputs";
 import type { Position } from "../verify/position";
 import type { Project } from "../verify/project";
 import { UsageError } from "../terminal/usage-error";
-import { analysisRows, type AnalysisRows, type FindingRow } from "./analysis";
+import { staleList } from "./lock-list";
+import { analysisRows, type AnalysisRows, type FindingRow } from "./rows/analysis";
 import { alternativesOf, namesOf } from "./build-projects";
-import { lockweaveCommand } from "./package-manager";
-import { cyan, print, printError, printJson, safe } from "../terminal/printer";
+import { commandLine } from "./workspace/package-manager";
+import { cyan, print, printError, printJson, red, safe, type SafeText } from "../terminal/printer";
 import { nestOutputOf } from "./init/nest-builders";
+import { otherOutputs } from "./other-outputs";
 import { namesFile, openProjects } from "./project";
-import { aboutSources, problemLine, warningLine } from "./rows";
+import { aboutSources, problemLine, warningLine } from "./rows/lines";
 import {
   dependencyProblems,
   inOrder,
   problemsOf,
   storeWarnings,
+  tagsOf,
   typeProblems,
   warningsOf,
   type ProblemRow,
-} from "./tags";
+} from "./rows/tags";
 
 interface Options {
   readonly project: string | undefined;
   readonly outputs: readonly string[];
+  /** The file with the reviewed list of all locks. */
+  readonly list: string | undefined;
+  /** How many warnings are allowed. Undefined if any number is. */
+  readonly maxWarnings: number | undefined;
   readonly json: boolean;
   readonly typescript: string | undefined;
 }
 
 /**
- * Checks that the output holds the lock of every tag.
+ * Checks that the output contains the lock of every tag.
  *
  * @returns the exit code
  * @throws {UsageError} if there is nothing to check
  */
-export function check({ project: named, outputs, json, typescript }: Options, cwd: string): number {
+export function check(options: Options, cwd: string): number {
+  const { project: named, outputs, list, maxWarnings = Infinity, json, typescript } = options;
   const opened = new Map<string | undefined, Project[]>();
   const open = (path: string | undefined): Project[] => {
     const found = opened.get(path) ?? openProjects(path, cwd, { typescript });
@@ -52,16 +61,19 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
   const builds = isCompiled ? (isExact ? checkBuilds(projects, () => [], cwd) : search()) : undefined;
   const all = [...projects, ...(builds?.builders ?? [])];
   const others = (): OtherBuilds => (isExact || builds === undefined ? search() : builds);
-  const output = builds?.silent !== undefined ? undefined : outputOf(projects, outputs, builds, cwd);
+  const copies =
+    builds === undefined || builds.silent !== undefined || isExact ? NO_COPIES : copiesOf(builds, all, cwd);
+  const output =
+    builds?.silent !== undefined ? undefined : outputOf(projects, outputs, withCopies(builds, copies), cwd);
   const unprovedFiles = new Set(output?.unproved.map(({ file }) => file));
   // If `tspc` has written the locks of a project, it has also checked the types in the tags. It may never have seen the sources of a
-  // bundle, or the files that a build leaves out. With `noEmitOnError`, a type error is why a lock is missing.
+  // bundle, or the files that a build leaves out. With `noEmitOnError`, a missing lock may be the result of a type error.
   const byTspc = projects.filter(
     (project) =>
       !isBundled &&
       project.builder === "tspc" &&
       project.plugin?.transformProgram === true &&
-      settingAgainstOutput(project) === undefined &&
+      settingThatPreventsOutput(project) === undefined &&
       builds?.shared.includes(project) !== true &&
       !project.files.some(({ source }) => unprovedFiles.has(source.fileName)),
   );
@@ -71,13 +83,15 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
     ...dependencyProblems(all, isBundled),
     ...typeProblems(projects.filter((project) => !byTspc.includes(project))),
     ...analysis.certain,
+    ...(list === undefined ? [] : listProblems(projects, list, { named, typescript }, cwd)),
   ]);
   const warnings = inOrder<ProblemRow | FindingRow>([
     ...warningsOf(all),
     ...storeWarnings(all),
     ...analysis.likely,
   ]);
-  if (builds?.silent !== undefined && problems.length === 0) {
+  const hasTooManyWarnings = warnings.length > maxWarnings;
+  if (builds?.silent !== undefined && problems.length === 0 && !hasTooManyWarnings) {
     throw new UsageError(withoutOutput(builds.silent, others(), cwd));
   }
   const { tags, unproved } = output ?? { tags: countTags(projects), unproved: [] };
@@ -85,17 +99,18 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
     throw new UsageError("This project has no tags. Fix: name the tsconfig of the tagged sources with `-p`.");
   }
   printError(...aboutSources(projects));
+  const nest = nestOutputOf(dirname(projects[0]?.config ?? cwd));
   const advice = [
-    ...fixesFor(
-      builds === undefined || builds.builders.length === 0 ? projects : builds.writers,
-      unproved,
+    ...fixesFor(builds === undefined || builds.builders.length === 0 ? projects : builds.writers, unproved, {
+      cwd,
       isBundled,
-      lockweaveCommand(cwd, "init"),
-      nestOutputOf(dirname(projects[0]?.config ?? cwd)),
-    ),
-    ...(builds === undefined ? [] : aboutOtherProjects(builds, others, cwd)),
+      nest,
+      running: (...words) => commandLine(cwd, ...words),
+    }),
+    // No tsconfig describes a bundle.
+    ...(builds === undefined || bundles(nest) ? [] : aboutOtherProjects(builds, others, cwd)),
   ];
-  const isProved = problems.length + unproved.length === 0;
+  const isPassed = problems.length + unproved.length === 0 && !hasTooManyWarnings;
   if (json) {
     const short = <R extends Partial<Position>>(row: R): R =>
       row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
@@ -108,6 +123,7 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
       unproved: unproved.map(short),
       unfollowed: analysis.unfollowed.map(short),
       builders: builds?.builders.map(({ config }) => shortPath(config, cwd)) ?? [],
+      unchecked: copies.unchecked.map(({ path }) => shortPath(path, cwd)),
       leftOut: builds?.leftOut.map(short) ?? [],
       fixes: advice,
     };
@@ -116,19 +132,43 @@ export function check({ project: named, outputs, json, typescript }: Options, cw
     printError(
       ...warnings.map((row) => warningLine(row, cwd)),
       ...inOrder([...problems, ...unproved]).map((row) => problemLine(row, cwd)),
+      ...(hasTooManyWarnings ? [tooManyWarnings(warnings.length, maxWarnings)] : []),
       ...advice.map((fix) => cyan(`-> ${fix}`)),
     );
-    if (isProved) {
+    if (isPassed) {
       const sentences = [
         output === undefined ? onlyTagsChecked(tags) : proved(tags, builds, cwd),
         aboutTests(builds),
+        aboutBundles(copies, cwd),
         aboutTypes(projects, byTspc, cwd),
         aboutCalls(analysis),
       ];
       print(safe`${sentences.filter((sentence) => sentence !== "").join(" ")}`);
     }
   }
-  return isProved ? 0 : 1;
+  return isPassed ? 0 : 1;
+}
+
+/** Compares the reviewed list with the sources. Wrong tags are not in it, so they come first. */
+function listProblems(
+  projects: readonly Project[],
+  list: string,
+  { named, typescript }: { readonly named: string | undefined; readonly typescript: string | undefined },
+  cwd: string,
+): ProblemRow[] {
+  const { tags, problems } = tagsOf(projects);
+  if (problems.length > 0) return [];
+  const options = [
+    ...(named === undefined ? [] : ["-p", named]),
+    ...(typescript === undefined ? [] : ["--typescript", typescript]),
+  ];
+  const stale = staleList(
+    tags,
+    list,
+    cwd,
+    commandLine(cwd, "lockweave", "list", ...options, "--write", list),
+  );
+  return stale === undefined ? [] : [stale];
 }
 
 interface Output {
@@ -140,21 +180,44 @@ interface Output {
 function outputOf(
   projects: readonly Project[],
   outputs: readonly string[],
-  builds: CheckedBuilds | undefined,
+  builds: Output | undefined,
   cwd: string,
 ): Output | undefined {
   return outputs.length > 0 ? checkBundled(projects, outputs, cwd) : builds;
 }
 
+function tooManyWarnings(count: number, allowed: number): SafeText {
+  return red(
+    `${count === 1 ? "There is 1 warning" : `There are ${count} warnings`}, and \`--max-warnings\` allows ${allowed}.`,
+  );
+}
+
+const NO_COPIES: Copies = { unproved: [], unchecked: [] };
+
+/** Returns copies of the functions in output that TypeScript has not written, but that may be what runs. */
+function copiesOf({ writers, outputs }: CheckedBuilds, projects: readonly Project[], cwd: string): Copies {
+  return checkCopies(projects, otherOutputs(projects, writers, cwd), outputs, cwd);
+}
+
+/** Adds the copies to the result, except those of tags that are reported already. */
+function withCopies<B extends Output | undefined>(builds: B, { unproved }: Copies): B {
+  if (builds === undefined) return builds;
+  const isKnown = (copy: Unproved): boolean =>
+    builds.unproved.some(
+      ({ file, line, column }) => file === copy.file && line === copy.line && column === copy.column,
+    );
+  return { ...builds, unproved: [...builds.unproved, ...unproved.filter((copy) => !isKnown(copy))] };
+}
+
 function withoutOutput(project: Project, { builders, unbuilt }: OtherBuilds, cwd: string): string {
-  const setting = settingAgainstOutput(project) ?? "noEmit";
+  const setting = settingThatPreventsOutput(project) ?? "noEmit";
   const others =
     builders.length > 0
       ? ` ${namesOf(builders, cwd)} has written code.`
       : unbuilt.length > 0
         ? ` ${namesOf(unbuilt, cwd)} writes code, but its output does not exist yet.`
         : "";
-  return `${project.config} has \`${setting}\`, so TypeScript writes no code.${others} Fix: use \`-p\` to name the tsconfig that builds, or \`--output\` to name the output of a bundler. If no tool writes output, \`lockweave check --watch\` checks only the tags.`;
+  return `${project.config} has \`${setting}\`, so TypeScript writes no code.${others} Fix: use \`-p\` to name the tsconfig that builds, or \`--output\` to name the output of a bundler. If no tool writes output, \`${commandLine(cwd, "lockweave", "check", "--watch")}\` checks only the tags.`;
 }
 
 type OtherBuilds = Pick<CheckedBuilds, "builders" | "unbuilt">;
@@ -203,6 +266,16 @@ function aboutTests(builds: CheckedBuilds | undefined): string {
   return `${tags} not built. \`--json\` lists ${leftOut.length === 1 ? "it" : "them"}.`;
 }
 
+/** Names the output of bundlers that may have unlocked copies of the functions. */
+function aboutBundles({ unchecked }: Copies, cwd: string): string {
+  return unchecked
+    .map(({ path }) => {
+      const name = shortPath(path, cwd);
+      return `Another tool wrote \`${name}\`, and not all locks were found there. To check that output, run \`${commandLine(cwd, "lockweave", "check", "--output", name)}\`.`;
+    })
+    .join(" ");
+}
+
 function aboutTypes(projects: readonly Project[], byTspc: readonly Project[], cwd: string): string {
   if (projects.some(({ checksTypes }) => !checksTypes)) {
     return "The types in tags were not checked, because this needs TypeScript 5.9 or 6.";
@@ -217,8 +290,8 @@ function aboutTypes(projects: readonly Project[], byTspc: readonly Project[], cw
 function aboutCalls({ unfollowed, left }: AnalysisRows): string {
   // Without type checks, the sentence about types already names the compiler that is needed.
   if (left.some(({ checksTypes }) => checksTypes))
-    return "Calls between locks were not followed, because this needs TypeScript 5.9 or 6.";
+    return "Calls inside locks were not analyzed, because this needs TypeScript 5.9 or 6.";
   if (unfollowed.length === 0) return "";
   const calls = unfollowed.length === 1 ? "One call" : `${unfollowed.length} calls`;
-  return `${calls} inside locks could not be followed. \`--json\` lists them.`;
+  return `${calls} inside locks could not be analyzed. \`--json\` lists them.`;
 }

@@ -2,6 +2,8 @@ import { realpathSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type * as TS from "typescript";
 import type { Analysis } from "../analyze/analyze";
+import { readTransactions } from "../analyze/transaction-libraries";
+import { compilerErrorsInTags } from "../hosts/diagnostics/to-disk";
 import { checkableProject } from "../hosts/native/checkable";
 import { nativeCompiler, type NativeCompiler } from "../hosts/native/compiler";
 import { projectsInOrder } from "../hosts/native/config";
@@ -17,13 +19,14 @@ import { wovenProgram, type PluginConfig } from "../hosts/ts-patch/weave-program
 import type { Compiler } from "../hosts/ts-patch/compiler";
 import { wovenFiles } from "../hosts/ts-patch/woven-files";
 import { parser } from "../parser/parser";
-import { readDefaults } from "../read/options";
+import { readDefaults } from "../read/attributes";
 import type { PlacedProblem, Project, TaggedFile, WovenSource } from "../verify/project";
+import { taggedFile } from "../verify/tagged-file";
 import { resolvedFrom } from "../resolve/loaded-file";
 import { UsageError } from "../terminal/usage-error";
 import { apiFor, apiNear, compilingFor } from "./typescript";
 import { sourcesUnder, uncheckedProject, usualOptions } from "./unconfigured";
-import { isOfTag, mayNeedWeave, weave } from "../weave/weave";
+import { mayNeedWeave, weave } from "../weave/weave";
 
 interface Choice {
   /** The TypeScript that compiles the project, as a package name or a path. */
@@ -126,7 +129,8 @@ export function configFile(path: string | undefined, cwd: string): string {
   }
   const given = resolve(cwd, path);
   const config = isFile(given) ? given : join(given, "tsconfig.json");
-  if (!isFile(config)) throw new UsageError(`There is no \`${path}\`. Expected the path of a tsconfig.json.`);
+  if (!isFile(config))
+    throw new UsageError(`There is no file or directory \`${path}\`. Expected the path of a tsconfig.json.`);
   return config;
 }
 
@@ -189,10 +193,10 @@ function projectOf(
   const taggedIn = (among: readonly TS.SourceFile[]): TaggedFile[] =>
     among.flatMap((source): TaggedFile[] => {
       if (source.isDeclarationFile || !mayNeedWeave(source.text)) return [];
-      const woven = weave(source.fileName, source.text, { ts, module: "esm", defaults, sourceFile: source });
-      if (woven === undefined || woven.sites.length + woven.diagnostics.length + woven.warnings.length === 0)
-        return [];
-      return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
+      return taggedFile(
+        source,
+        weave(source.fileName, source.text, { ts, module: "esm", defaults, sourceFile: source }),
+      );
     });
   const files = taggedIn(own);
   let linkedFiles: readonly TaggedFile[] | undefined;
@@ -233,9 +237,9 @@ function projectOf(
     return files.flatMap((file) => typeProblemsIn(ts, checked, file));
   };
   const analysis = (): Analysis => {
-    const hasTags = files.some(({ sites }) => sites.length > 0);
+    const hasTags = files.some(({ tags }) => tags.length > 0);
     if (!hasTags) return { findings: [], unfollowed: [] };
-    return analysisOf(ts, withTypes(), wovenFiles(ts, withTypes(), defaults));
+    return analysisOf(ts, withTypes(), wovenFiles(ts, withTypes(), defaults), plugin);
   };
   return {
     ts,
@@ -246,7 +250,7 @@ function projectOf(
     plugin,
     files,
     sources,
-    problems,
+    problems: [...problems, ...readTransactions(plugin?.transactions).problems],
     unlocked,
     unlockedSources: () => unlockedSources(ts, program, emitsCode(options)),
     linked,
@@ -258,13 +262,9 @@ function projectOf(
   };
 }
 
-function typeProblemsIn(ts: Compiler, checked: TS.Program, { source, sites }: TaggedFile): PlacedProblem[] {
+function typeProblemsIn(ts: Compiler, checked: TS.Program, { source, tags }: TaggedFile): PlacedProblem[] {
   const found = checked.getSemanticDiagnostics(checked.getSourceFile(source.fileName));
-  return found.flatMap(({ code, messageText, start, length = 0, source: by }): PlacedProblem[] => {
-    if (by === "lockweave" || start === undefined || !isOfTag(sites, source.text, start)) return [];
-    const message = ts.flattenDiagnosticMessageText(messageText, "\n");
-    return [{ file: source, problem: { code: `TS${code}`, message, start, end: start + length } }];
-  });
+  return compilerErrorsInTags(found, tags, source.text).map((one) => placedError(ts, one, source));
 }
 
 function hostWith(
@@ -282,10 +282,16 @@ function errorsOf(ts: Compiler, program: TS.Program): PlacedProblem[] {
   return ts
     .getPreEmitDiagnostics(program)
     .filter(({ category }) => category === ts.DiagnosticCategory.Error)
-    .map(({ file, code, messageText, start = 0, length = 0 }) => {
-      const message = ts.flattenDiagnosticMessageText(messageText, "\n");
-      return { file, problem: { code: `TS${code}`, message, start, end: start + length } };
-    });
+    .map((one) => placedError(ts, one, one.file));
+}
+
+function placedError(
+  ts: Compiler,
+  { code, messageText, start = 0, length = 0 }: TS.Diagnostic,
+  file: TS.SourceFile | undefined,
+): PlacedProblem {
+  const message = ts.flattenDiagnosticMessageText(messageText, "\n");
+  return { file, problem: { code: `TS${code}`, message, start, end: start + length } };
 }
 
 /** Returns options that emit only JavaScript, and write it to the same paths as the project's own build. */

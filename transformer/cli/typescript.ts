@@ -11,7 +11,7 @@ import {
 } from "../hosts/native/installed";
 import { entryIn } from "../hosts/native/project";
 import type { Compiler } from "../hosts/ts-patch/compiler";
-import { packageManagerFor } from "./package-manager";
+import { packageManagerFor } from "./workspace/package-manager";
 import { parser } from "../parser/parser";
 import { UsageError } from "../terminal/usage-error";
 
@@ -70,7 +70,7 @@ export function apiFor(config: string, chosen: InstalledTypeScript | undefined):
     isAlone ? "typescript@6" : "typescript6@npm:typescript@6",
   ];
   throw new UsageError(
-    `This needs the JavaScript API of TypeScript 5.9 or 6. ${foundNear(config)} Fix: \`${install.join(" ")}\`, or name another with \`--typescript\`.`,
+    `This command needs the JavaScript API of TypeScript 5.9 or 6. ${foundNear(config)} Fix: run \`${install.join(" ")}\`, or name another TypeScript with \`--typescript\`.`,
   );
 }
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
 import type { Project, TaggedFile } from "../verify/project";
+import { taggedFile } from "../verify/tagged-file";
 import { weave } from "../weave/weave";
 
 // Opens a directory without a tsconfig.json, which is common in projects with Vite, tsx, or plain Node.
@@ -41,12 +42,10 @@ export function uncheckedProject(ts: Parser, config: string, sources: readonly s
   const files = sources.flatMap((path): TaggedFile[] => {
     const text = readFileSync(path, "utf8");
     const woven = weave(path, text, { ts, module: "esm" });
-    if (woven === undefined || woven.sites.length + woven.diagnostics.length + woven.warnings.length === 0)
-      return [];
+    if (woven === undefined) return [];
     // A JavaScript file is its own output. A file with types is not.
     if (path.endsWith("js")) outputs.set(path, new Map([[path, woven.code]]));
-    const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
-    return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
+    return taggedFile(ts.createSourceFile(path, text, ts.ScriptTarget.Latest), woven);
   });
   return {
     ts,

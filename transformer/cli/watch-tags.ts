@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import { asCompilerProblem, numberOf } from "../hosts/diagnostics";
+import { asCompilerProblem, numberOf } from "../hosts/diagnostics/own-problems";
 import { printed } from "../hosts/native/compiler-output";
 import { UsageError } from "../terminal/usage-error";
-import { analysisRows } from "./analysis";
+import { analysisRows } from "./rows/analysis";
 import { block, print, safe } from "../terminal/printer";
 import { openProjects } from "./project";
-import { dependencyProblems, problemsOf, typeProblems, type ProblemRow } from "./tags";
+import { dependencyProblems, problemsOf, typeProblems, type ProblemRow } from "./rows/tags";
 import { watchSources, type Run } from "./watch";
 
 /** Reports problems of the tags after each change. It reads no output, because the build may not have finished. */

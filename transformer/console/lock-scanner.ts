@@ -1,45 +1,28 @@
-import type { Redis } from "ioredis";
-import { ask } from "./errors";
-import type { StoredLock } from "./stored-lock";
-import type { Deployment } from "./deployment";
-import { holdId, type LockRow, type Snapshot } from "./snapshot";
+import type { Deployment, FoundLock } from "./port/deployment";
+import type { StoredLock } from "./port/stored-lock";
+import { holdId, type LockRow, type Snapshot, type WaiterRow } from "./snapshot";
 import { Processes } from "./processes";
-import { readLock, readLocks, type Reading } from "./read-locks";
-import { KeyScanner } from "./key-scanner";
-
-export interface ScanOptions {
-  /** A pattern of `SCAN` that matches the keys of locks. */
-  readonly match: string;
-  /** The `keyPrefix` of the client. */
-  readonly prefix: string;
-}
 
 /** The names that one snapshot scans on each master. The limit keeps a snapshot fast, however many keys there are. */
 const NAMES_PER_SNAPSHOT = 20_000;
 /** The limit for a command that takes only one snapshot. */
 export const NAMES_OF_ONE_SNAPSHOT = 2_000_000;
 
-/** A lock with the complete values that its key had on the masters. A forced release requires that these have not changed. */
-export interface SeenLock {
+/** A lock, and what a forced release needs to know: see {@link StoredLock}. */
+export interface SeenLock extends Pick<StoredLock, "values" | "refusal"> {
   readonly row: LockRow;
-  /** `undefined` if the values cannot be compared, because they are binary or too long. */
-  readonly values: readonly string[] | undefined;
 }
 
-/**
- * Reads the locks of all servers repeatedly, and changes nothing. Each snapshot costs a bounded number of commands and bytes. It continues
- * the scan where the last one stopped, and reads all locks that are known by then.
- */
+/** Takes snapshots of the locks. It remembers how long each lock has been in its state, and which process announced what. */
 export class LockScanner {
-  readonly #options: ScanOptions;
-  readonly #scanners = new Map<Redis, KeyScanner>();
+  readonly #deployment: Deployment;
   readonly #processes: Processes;
   /** For each lock: its holders in the last snapshot, when they were first seen, and whether others held the lock before them. */
   readonly #firstSeen = new Map<string, { what: string; at: number; isAnother: boolean }>();
 
-  constructor(options: ScanOptions) {
-    this.#options = options;
-    this.#processes = new Processes(options.prefix);
+  constructor(deployment: Deployment) {
+    this.#deployment = deployment;
+    this.#processes = new Processes(deployment);
   }
 
   /**
@@ -47,112 +30,74 @@ export class LockScanner {
    *
    * @throws {UsageError} if too few servers answer
    */
-  async look(deployment: Deployment, maxNames = NAMES_PER_SNAPSHOT): Promise<Snapshot> {
+  async look(maxNames = NAMES_PER_SNAPSHOT): Promise<Snapshot> {
     const startedAt = performance.now();
-    const masters = deployment.masters();
-    const scans = await enoughReplies(
-      deployment,
-      masters.map((redis) => this.#scanMaster(redis, maxNames)),
-    );
-    const found = byWaiting(merged(scans.flatMap((look) => look.found)));
-    const announcementCommands = await this.#processes.read(deployment, processesOf(found));
+    const { locks: found, commands, ...cost } = await this.#deployment.scan(maxNames);
+    const numbers = new Set(processesOf(byWaiting(found)));
+    const announcementCommands = await this.#processes.read(numbers);
     const locks = found.map((lock) => this.#row(lock, startedAt));
     const seen = new Set(locks.map(({ key }) => key));
     for (const key of this.#firstSeen.keys()) if (!seen.has(key)) this.#firstSeen.delete(key);
     return {
       locks: byContention(locks),
-      keys: sum(scans.map(({ keys }) => keys)),
-      scanned: sum(scans.map(({ names }) => names)),
-      isWhole: scans.every(({ isWhole }) => isWhole),
-      leftOut: sum(scans.map(({ leftOut }) => leftOut)),
-      masters: masters.length,
-      unanswered: masters.length - scans.length,
-      commands: sum(scans.map(({ commands }) => commands)) + announcementCommands,
+      ...cost,
+      commands: commands + announcementCommands,
+      unknownProcesses: [...numbers].filter((number) => !this.#processes.has(number)).length,
+      unlistedCalls: sum([...numbers].map((number) => this.#processes.unlistedCalls(number))),
       tookMs: performance.now() - startedAt,
     };
   }
 
   /** Reads one lock. Returns `undefined` if nobody holds it and nobody waits for it. */
-  async lookAtOne(deployment: Deployment, key: string): Promise<SeenLock | undefined> {
-    const { prefix } = this.#options;
-    const scans = deployment.masters().map((redis) => readLock(redis, prefix, key));
-    const found = (await enoughReplies(deployment, scans)).flatMap((reading) => reading.found);
-    await this.#processes.read(deployment, processesOf(found));
-    const [lock] = merged(found);
+  async lookAtOne(key: string): Promise<SeenLock | undefined> {
+    const lock = await this.#deployment.read(key);
     if (lock === undefined) return undefined;
-    const all = found.map(({ values }) => values);
-    return {
-      row: this.#row(lock, performance.now()),
-      values: all.includes(undefined) ? undefined : [...new Set(all.flatMap((values = []) => values))],
-    };
+    await this.#processes.read(processesOf([lock]));
+    const { values, refusal } = lock;
+    return { row: this.#row(lock, performance.now()), values, refusal };
   }
 
-  async #scanMaster(
-    redis: Redis,
-    maxNames: number,
-  ): Promise<
-    Pick<Reading, "found"> & {
-      keys: number;
-      names: number;
-      commands: number;
-      isWhole: boolean;
-      leftOut: number;
-    }
-  > {
-    const { match, prefix } = this.#options;
-    const scanner = this.#scanners.get(redis) ?? new KeyScanner(redis, match, prefix);
-    this.#scanners.set(redis, scanner);
-    const scanned = await scanner.scan(maxNames);
-    const keys = await ask(() => redis.dbsize());
-    const { found, free, commands } = await readLocks(redis, prefix, scanner.keys);
-    for (const key of free) scanner.forget(key);
-    const { isWhole, leftOut } = scanner;
-    return {
-      found,
-      keys,
-      names: scanned.names,
-      commands: scanned.commands + 1 + commands,
-      isWhole,
-      leftOut,
-    };
-  }
-
-  #row({ key, state, holders, waiting, waiters, masters }: MergedLock, now: number): LockRow {
+  #row(lock: FoundLock, now: number): LockRow {
+    const { key, state, holders, waiting: queued, waiters: tickets, masters } = lock;
     const what = holders.map(holdId).join();
     const before = this.#firstSeen.get(key);
     const seen = before?.what === what ? before : { what, at: now, isAnother: before !== undefined };
     this.#firstSeen.set(key, seen);
     const since = seen.isAnother ? seen.at : -Infinity;
     const processes = this.#processes;
+    const waiters = this.#waiters(lock, now);
     return {
       key,
       state,
-      waiting,
+      waiting: queued - tickets.length + sum(waiters.map(({ calls }) => calls)),
+      queued,
       masters,
-      holders: holders.map(({ process: number, ...holder }) => ({
+      holders: Array.from(holders, ({ process: number, ...holder }) => ({
         ...holder,
         process: number === undefined ? undefined : processes.named(number),
         ...(number !== undefined && processes.holds(number, key, now, since)),
       })),
-      waiters: waiters.map((number) => ({
-        ...processes.named(number),
-        ...processes.waits(number, key, now),
-      })),
+      waiters,
       seenForMs: now - seen.at,
     };
   }
-}
 
-/** Returns the replies of the servers that answered, if there are enough of them. A majority of a quorum is enough. */
-async function enoughReplies<Reply>(
-  deployment: Deployment,
-  scans: readonly Promise<Reply>[],
-): Promise<readonly Reply[]> {
-  const settled = await Promise.allSettled(scans);
-  const replies = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  const failed = settled.find((one) => one.status === "rejected");
-  if (failed !== undefined && replies.length < deployment.needed()) throw failed.reason;
-  return replies;
+  /** Returns the processes with calls that wait for the lock. Calls of its holder wait in that process, and have no ticket. */
+  #waiters({ key, holders, waiters }: FoundLock, now: number): readonly WaiterRow[] {
+    const tickets = new Map<string, number>();
+    for (const number of waiters) tickets.set(number, (tickets.get(number) ?? 0) + 1);
+    for (const { process } of holders)
+      if (process !== undefined && !tickets.has(process)) tickets.set(process, 0);
+    return [...tickets].flatMap(([number, count]) => {
+      const isNewHolder =
+        holders.some(({ process }) => process === number) && !this.#processes.announcesHold(number, key);
+      const last = this.#processes.waits(number, key, now);
+      // The call that holds the lock now was the first of those that waited at the time of the announcement.
+      const announced = isNewHolder ? { calls: last.calls - 1 } : last;
+      const calls = Math.max(count, announced.calls);
+      return calls === 0 ? [] : [{ ...this.#processes.named(number), ...announced, calls }];
+    });
+  }
 }
 
 function processesOf(locks: readonly StoredLock[]): string[] {
@@ -162,24 +107,7 @@ function processesOf(locks: readonly StoredLock[]): string[] {
   ]);
 }
 
-type MergedLock = StoredLock & { readonly masters: number };
-
-/** Merges what several masters of a quorum store for each lock. */
-function merged(locks: readonly StoredLock[]): readonly MergedLock[] {
-  const byKey = new Map<string, MergedLock>();
-  for (const lock of locks) {
-    const other = byKey.get(lock.key);
-    const isBetter = other === undefined || lock.holders.length > other.holders.length;
-    byKey.set(lock.key, {
-      ...(isBetter ? lock : other),
-      waiting: Math.max(lock.waiting, other?.waiting ?? 0),
-      masters: (other?.masters ?? 0) + 1,
-    });
-  }
-  return [...byKey.values()];
-}
-
-function byWaiting(locks: readonly MergedLock[]): MergedLock[] {
+function byWaiting(locks: readonly FoundLock[]): FoundLock[] {
   return locks.toSorted((one, other) => other.waiting - one.waiting);
 }
 

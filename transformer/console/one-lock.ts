@@ -1,7 +1,7 @@
 import { confirms, NOT_AGREED, print, printJson, safe } from "../terminal/printer";
-import { openDeployment, type Deployment } from "./deployment";
+import { openDeployment, type Target } from "./open-deployment";
 import { lockTable } from "./lock-table";
-import { LockScanner, type SeenLock, type ScanOptions } from "./lock-scanner";
+import { LockScanner } from "./lock-scanner";
 import {
   CHANGED_MEANWHILE,
   whyNotReleasable,
@@ -11,15 +11,10 @@ import {
 } from "./force-release";
 
 /** Shows one lock. */
-export async function inspectLock(
-  urls: readonly string[],
-  key: string,
-  options: ScanOptions,
-  json: boolean,
-): Promise<number> {
-  const deployment = await openDeployment(urls);
+export async function inspectLock(target: Target, key: string, json: boolean): Promise<number> {
+  const deployment = await openDeployment(target);
   try {
-    const lock = (await readLock(deployment, key, options))?.row;
+    const lock = (await new LockScanner(deployment).lookAtOne(key))?.row;
     if (json) printJson(lock ?? { key, state: "free", holders: [], waiting: 0 }, 2);
     else if (lock === undefined) print(safe`${key} is free, and nobody waits for it.`);
     else print(...lockTable([lock], 1));
@@ -31,37 +26,27 @@ export async function inspectLock(
 
 /** Forces the release of a lock after the user confirms. It acts only on the hold that the question showed. */
 export async function releaseLock(
-  urls: readonly string[],
+  target: Target,
   key: string,
-  options: ScanOptions,
   how: { readonly now: boolean; readonly isAgreed: boolean },
 ): Promise<number> {
-  const deployment = await openDeployment(urls);
+  const deployment = await openDeployment(target);
   try {
-    const seen = await readLock(deployment, key, options);
+    const seen = await new LockScanner(deployment).lookAtOne(key);
     const reason = whyNotReleasable(key, seen, how.now);
     if (seen === undefined || reason !== undefined) {
       print(safe`${reason ?? ""}`);
       return seen === undefined || seen.row.state === "free" ? 0 : 1;
     }
     print(...lockTable([seen.row], 1));
-    if (!how.isAgreed && !(await confirms(safe`${releaseQuestion(how.now)}`))) {
+    if (!how.isAgreed && !(await confirms(safe`${releaseQuestion(seen.row, how.now)}`))) {
       print(safe`Nothing was changed. To confirm in advance, use \`--yes\`.`);
       return NOT_AGREED;
     }
-    const isReleased = await releaseByForce(deployment, options.prefix, seen, how.now);
+    const isReleased = await releaseByForce(deployment, seen, how.now);
     print(safe`${isReleased ? releasedText(seen.row, how.now) : CHANGED_MEANWHILE}`);
     return isReleased ? 0 : 1;
   } finally {
     deployment.close();
   }
-}
-
-async function readLock(
-  deployment: Deployment,
-  key: string,
-  options: ScanOptions,
-): Promise<SeenLock | undefined> {
-  const scanner = new LockScanner(options);
-  return await scanner.lookAtOne(deployment, key);
 }

@@ -1,15 +1,20 @@
-import { MOST_TOLD, STANDS_FOR_MS, type AnnouncedLock } from "../../runtime/diagnostics/announced";
-import { processName } from "../../runtime/stores/redis/keys";
-import type { Deployment } from "./deployment";
+import {
+  MOST_ANNOUNCED,
+  VALID_FOR_MS,
+  type AnnouncedLock,
+  type AnnouncedWait,
+} from "../../runtime/diagnostics/announced";
+import type { Deployment } from "./port/deployment";
 import type { Process, Announcement } from "./snapshot";
-import { shortened } from "./shortened";
+import { shortened } from "./port/shortened";
 
 /** The announcement of a process, and when it was made, on the local clock. */
 interface ProcessRecord {
   readonly process: Process;
   readonly at: number;
   readonly holds: readonly AnnouncedLock[];
-  readonly waits: readonly AnnouncedLock[];
+  readonly waits: readonly AnnouncedWait[];
+  readonly unlistedCalls: number;
 }
 
 const READ_EVERY_MS = 5_000;
@@ -17,55 +22,53 @@ const READ_EVERY_MS = 5_000;
 const READ_AGAIN_AFTER_MS = 1_000;
 /** The most processes whose announcements one snapshot reads. */
 const MOST_READ = 500;
-const READ_AT_ONCE = 20;
-/** A longer announcement does not come from Lockweave, and is ignored. */
-const MOST_BYTES = 300_000;
 const LONGEST_KEY = 1_000;
+/** A larger number of waiting calls does not come from Lockweave, and is ignored. */
+const MOST_CALLS = 100_000_000;
 
 /** Reads what processes announce about themselves with `configure({ announce: true })`. */
 export class Processes {
-  readonly #prefix: string;
+  readonly #deployment: Deployment;
   readonly #records = new Map<string, ProcessRecord>();
   readonly #readAgainAt = new Map<string, number>();
 
-  constructor(prefix: string) {
-    this.#prefix = prefix;
+  constructor(deployment: Deployment) {
+    this.#deployment = deployment;
   }
 
   /**
-   * Reads the announcements of these processes. Ignores one that is missing, invalid, too long, or forbidden to this user.
+   * Reads the announcements of these processes.
    *
    * @param numbers the process numbers, the most important first
    * @returns the number of commands
    */
-  async read(deployment: Deployment, numbers: Iterable<string>): Promise<number> {
+  async read(numbers: Iterable<string>): Promise<number> {
     const now = performance.now();
-    for (const [number, at] of this.#readAgainAt) if (now > at + STANDS_FOR_MS) this.#forget(number);
+    for (const [number, at] of this.#readAgainAt) if (now > at + VALID_FOR_MS) this.#forget(number);
     const due = [...new Set(numbers)]
       .filter((number) => now >= (this.#readAgainAt.get(number) ?? 0))
       .slice(0, MOST_READ);
-    for (let from = 0; from < due.length; from += READ_AT_ONCE)
-      await Promise.all(
-        due.slice(from, from + READ_AT_ONCE).map((number) => this.#readOne(deployment, number, now)),
-      );
-    return 2 * due.length;
-  }
-
-  async #readOne(deployment: Deployment, number: string, now: number): Promise<void> {
-    const isKnown = this.#records.has(number);
-    this.#readAgainAt.set(number, now + (isKnown ? READ_EVERY_MS : READ_AGAIN_AFTER_MS));
-    try {
-      const { value, leftMs } = await deployment.read(this.#prefix + processName(number), MOST_BYTES);
-      if (value !== undefined && Buffer.byteLength(value) < MOST_BYTES)
-        this.#records.set(number, parseAnnouncement(number, value, now - (STANDS_FOR_MS - leftMs)));
-    } catch {
-      // The lock itself was read. A process without an announcement is shown by its number.
-    }
+    if (due.length === 0) return 0;
+    for (const number of due)
+      this.#readAgainAt.set(number, now + (this.#records.has(number) ? READ_EVERY_MS : READ_AGAIN_AFTER_MS));
+    const { found, commands } = await this.#deployment.announcements(due);
+    for (const [number, { about, leftMs }] of found)
+      this.#records.set(number, parseAnnouncement(number, about, now - (VALID_FOR_MS - leftMs)));
+    return commands;
   }
 
   #forget(number: string): void {
     this.#readAgainAt.delete(number);
     this.#records.delete(number);
+  }
+
+  has(number: string): boolean {
+    return this.#records.has(number);
+  }
+
+  /** Returns the number of calls of the process that wait for keys that it did not list. */
+  unlistedCalls(number: string): number {
+    return this.#records.get(number)?.unlistedCalls ?? 0;
   }
 
   named(number: string): Process {
@@ -84,9 +87,17 @@ export class Processes {
       : announcementOf(record.holds, key, now - record.at);
   }
 
-  waits(number: string, key: string, now: number): Announcement {
+  /** Whether the process announced that it holds the lock. */
+  announcesHold(number: string, key: string): boolean {
+    return this.#records.get(number)?.holds.some((one) => one.key === key) === true;
+  }
+
+  /** Returns what the process announced about its calls that wait for a lock. */
+  waits(number: string, key: string, now: number): Announcement & { readonly calls: number } {
     const record = this.#records.get(number);
-    return record === undefined ? {} : announcementOf(record.waits, key, now - record.at);
+    const wait = record?.waits.find((one) => one.key === key);
+    if (record === undefined || wait === undefined) return { calls: 0 };
+    return { ...announcementOf([wait], key, now - record.at), calls: wait.calls };
   }
 }
 
@@ -106,7 +117,13 @@ function parseAnnouncement(number: string, text: string, at: number): ProcessRec
     ...(Number.isSafeInteger(pid) && { pid: Number(pid) }),
     ...(typeof version === "string" && { version: shortened(version) }),
   };
-  return { process, at, holds: locksIn(fields["holds"]), waits: locksIn(fields["waits"]) };
+  return {
+    process,
+    at,
+    holds: locksIn(fields["holds"]),
+    waits: locksIn(fields["waits"]),
+    unlistedCalls: callsIn(fields["unlisted"]) ?? 0,
+  };
 }
 
 function objectIn(text: string): Readonly<Record<string, unknown>> {
@@ -118,13 +135,24 @@ function objectIn(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-function locksIn(value: unknown): readonly AnnouncedLock[] {
+/** Parses a list of locks. A held lock has no number of calls, and gets 1. */
+function locksIn(value: unknown): readonly AnnouncedWait[] {
   if (!Array.isArray(value)) return [];
-  return value.slice(0, MOST_TOLD).flatMap((one: unknown): AnnouncedLock[] => {
+  return value.slice(0, MOST_ANNOUNCED).flatMap((one: unknown): AnnouncedWait[] => {
     if (typeof one !== "object" || one === null) return [];
     const { key, site, forMs } = one as Readonly<Record<string, unknown>>;
     if (typeof key !== "string" || key.length > LONGEST_KEY || typeof forMs !== "number" || !(forMs >= 0))
       return [];
-    return [typeof site === "string" ? { key, site: shortened(site), forMs } : { key, forMs }];
+    const lock = { key, forMs, calls: callsIn(one) ?? 1 };
+    return [typeof site === "string" ? { ...lock, site: shortened(site) } : lock];
   });
+}
+
+/** Returns the number of calls in the object. `undefined` if there is no valid number. */
+function callsIn(value: unknown): number | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const { calls } = value as Readonly<Record<string, unknown>>;
+  return Number.isInteger(calls) && Number(calls) > 0 && Number(calls) <= MOST_CALLS
+    ? Number(calls)
+    : undefined;
 }

@@ -1,3 +1,6 @@
+import type { ScanCost } from "./port/deployment";
+import type { StoredHold, StoredLock } from "./port/stored-lock";
+
 /** A process, as far as it is known. */
 export interface Process {
   /** The number with which its request IDs begin. */
@@ -8,31 +11,36 @@ export interface Process {
   readonly version?: string;
 }
 
-/** Details that a process announced about a lock that it has held or waited for longer than a second. */
+/** Details that a process announced about a lock that it has held, or waited for, longer than a second. */
 export interface Announcement {
   /** The tagged function. */
   readonly site?: string;
   readonly forMs?: number;
 }
 
-export interface HolderRow extends Announcement {
-  /** The value in the store. */
-  readonly storeValue: string;
+export interface HolderRow extends Omit<StoredHold, "process">, Announcement {
   /** `undefined` if Lockweave did not write the value, or if the hold is revoked. */
   readonly process: Process | undefined;
-  readonly leftMs: number;
-  readonly isRevoked: boolean;
 }
 
-interface WaiterRow extends Process, Announcement {}
+/** A process with waiting calls. `site` and `forMs` are those of the call that has waited longest. */
+export interface WaiterRow extends Process, Announcement {
+  /** The number of its waiting calls, as far as it is known. */
+  readonly calls: number;
+}
 
 export interface LockRow {
   readonly key: string;
-  readonly state: "held" | "free" | "next" | "closed";
+  readonly state: StoredLock["state"];
   readonly holders: readonly HolderRow[];
-  /** The number of tickets in the queue. Callers of one process that wait on the same terms share one ticket. */
+  /**
+   * The number of waiting calls. A process that announced no number counts once for each of its tickets in the store queue. Its calls of the
+   * same terms share a ticket, and have none while it holds the lock itself.
+   */
   readonly waiting: number;
-  /** The first waiters. */
+  /** The number of tickets in the store queue. */
+  readonly queued: number;
+  /** The processes of the first tickets in the store queue, and then the holders whose own calls wait. */
   readonly waiters: readonly WaiterRow[];
   /** How long this state has been seen. The server does not record when it began. */
   readonly seenForMs: number;
@@ -40,22 +48,13 @@ export interface LockRow {
   readonly masters: number;
 }
 
-export interface Snapshot {
+export interface Snapshot extends ScanCost {
   readonly locks: readonly LockRow[];
-  /** The number of keys on all servers. */
-  readonly keys: number;
-  /** The approximate number of names that this snapshot scanned to find more locks. */
-  readonly scanned: number;
-  /** Whether every key has been scanned since the command started. */
-  readonly isWhole: boolean;
-  /** The approximate number of locks that are not tracked. */
-  readonly leftOut: number;
-  readonly masters: number;
-  /** The number of masters that did not answer. */
-  readonly unanswered: number;
-  /** The number of commands that were sent. */
-  readonly commands: number;
   readonly tookMs: number;
+  /** The number of processes whose waiting calls are not known, because no announcement of theirs was read. */
+  readonly unknownProcesses: number;
+  /** The number of waiting calls that processes announced without the keys, because they listed others. */
+  readonly unlistedCalls: number;
 }
 
 const REVOKED = "revoked:";

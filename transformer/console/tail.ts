@@ -1,17 +1,17 @@
 import { print, printError, printJson, safe, type SafeText } from "../terminal/printer";
-import { openDeployment } from "./deployment";
+import { openDeployment, type Target } from "./open-deployment";
 import { holderText } from "./lock-table";
 import { holdId, type HolderRow, type LockRow } from "./snapshot";
 import { snapshots } from "./repeated-snapshots";
-import { shortened } from "./shortened";
-import { LockScanner, type ScanOptions } from "./lock-scanner";
+import { shortened } from "./port/shortened";
+import { LockScanner } from "./lock-scanner";
 
 /** A difference between two snapshots. */
 interface Change {
   readonly key: string;
   readonly what: "acquired" | "waited for" | "no longer waited for" | "revoked" | "no longer held";
   readonly by?: HolderRow;
-  /** The number of waiters. */
+  /** The number of waiting calls. */
   readonly waiting: number;
 }
 
@@ -22,17 +22,17 @@ const SNAPSHOT_EVERY_MS = 500;
  *
  * @throws {UsageError} if the servers cannot be read
  */
-export async function tail(urls: readonly string[], options: ScanOptions, json: boolean): Promise<0> {
-  const deployment = await openDeployment(urls);
-  const scanner = new LockScanner(options);
+export async function tail(target: Target, json: boolean): Promise<0> {
+  const deployment = await openDeployment(target);
+  const scanner = new LockScanner(deployment);
   try {
     let before: readonly LockRow[] = [];
-    let reported = "";
-    for await (const seen of snapshots(scanner, deployment, SNAPSHOT_EVERY_MS)) {
-      const trouble = "trouble" in seen ? seen.trouble : "";
-      if (trouble !== "" && trouble !== reported) printError(safe`${trouble}`);
+    let reported: string | undefined;
+    for await (const seen of snapshots(scanner, SNAPSHOT_EVERY_MS)) {
+      const trouble = "snapshot" in seen ? undefined : seen.trouble;
+      if (trouble !== undefined && trouble !== reported) printError(safe`${trouble}`);
       reported = trouble;
-      if ("trouble" in seen) continue;
+      if (!("snapshot" in seen)) continue;
       const known = new Map(before.map((lock) => [lock.key, lock]));
       const locks = seen.snapshot.locks.map((lock) => withProcesses(lock, known.get(lock.key)));
       const at = new Date().toISOString();

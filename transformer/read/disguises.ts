@@ -1,6 +1,6 @@
 import { ATTRIBUTE_NAMES } from "../../runtime/attributes/tag-attributes";
 import type { Span } from "../text/span";
-import { hasOurAttributes, isMeant, isMeantWithKey, isNear } from "./spelling";
+import { ATTRIBUTE, hasOurAttributes, isMeant, isMeantWithKey, isNear } from "./spelling";
 
 /** Text that was meant as the tag, and the reason why it is not one. */
 export interface Disguise {
@@ -23,9 +23,6 @@ export function disguiseIn(content: string, isJsDoc: boolean): Disguise | undefi
 const DISGUISED =
   /^[ \t]*(@[ \t]*[\p{L}\p{N}\p{Pd}\p{Pc}$]+|[#$%&+!?~^]?([A-Za-z][\w-]*)(?!\.\w))(?![\w-])/gmu;
 
-/** Matches an attribute directly after the name. Prose about the tag has none there. */
-const ATTRIBUTE = /^\s*[:(]?\s*\w+\s*=/;
-
 /** Finds a name that resembles the tag's, or any name with attributes that only our tag has. */
 function misspelledAtLineStart(seen: VisibleText, isJsDoc: boolean): Span | undefined {
   for (const { index, 0: found, 1: name = "", 2: withoutAt } of seen.text.matchAll(DISGUISED)) {
@@ -33,11 +30,11 @@ function misspelledAtLineStart(seen: VisibleText, isJsDoc: boolean): Span | unde
     const [rest = ""] = seen.text.slice(end).split(/^[ \t]*@/m);
     const span = seen.spanOf(end - name.length, end);
     const isPlain = /^@[\w-]*$/.test(seen.written(span));
-    const isOther = withoutAt !== undefined && !isNear(withoutAt);
+    const isOther = withoutAt !== undefined && !isNear(withoutAt, rest);
     if (isPlain || isOther) continue;
     const isTag =
       withoutAt === undefined
-        ? isNear(name) && (isJsDoc || ATTRIBUTE.test(rest))
+        ? isNear(name, rest) && (isJsDoc || ATTRIBUTE.test(rest))
         : isMeantWithKey(withoutAt, rest);
     if (isTag || hasOurAttributes(name, rest)) return span;
   }
@@ -56,9 +53,9 @@ function strayIn(content: string, isJsDoc: boolean): Span | undefined {
     const rest = content.slice(end);
     if (isInBackticks(content, index) && /^[^\n\r]*`/.test(rest)) continue;
     const isInline = content.charAt(index - 1) === "{";
-    if (isInline && !(isNear(name) && hasOurAttributes(name, rest))) continue;
+    if (isInline && !(isNear(name, rest) && hasOurAttributes(name, rest))) continue;
     const isFirst = /^[\s*]*$/.test(content.slice(0, index));
-    const hasAttributes = ATTRIBUTE.test(rest) && isNear(name);
+    const hasAttributes = ATTRIBUTE.test(rest) && isNear(name, rest);
     const hasColon = isJsDoc && isMeant(name) && /^\s*:/.test(rest);
     if (hasAttributes || hasColon || (!isJsDoc && isFirst && isMeant(name))) return { start: index, end };
   }
@@ -86,7 +83,7 @@ function nameBeforeAttribute(seen: VisibleText): Span | undefined {
       const isOwn = OWN_PAIR.test(text.slice(index));
       // `@redis/lock` may be the name of a package.
       const isSure = name.includes("@") ? isOwn || !name.includes("/") : isOwn && isFirst;
-      if (isSure && isNear(name)) return seen.spanOf(start, end);
+      if (isSure && isNear(name, text.slice(end))) return seen.spanOf(start, end);
     }
   }
   return undefined;
@@ -96,7 +93,7 @@ const BETWEEN = /[\s:({,-]/;
 const BLANK = /\s/;
 const NON_BLANK = /\S/;
 
-/** Returns the start of the run of such characters that ends at the offset. */
+/** Returns the start of the run of characters of this kind that ends at the offset. */
 function startOfRun(kind: RegExp, text: string, offset: number): number {
   let at = offset;
   while (at > 0 && kind.test(text.charAt(at - 1))) at -= 1;

@@ -1,11 +1,11 @@
 import type * as TS from "typescript";
-import type { Parser } from "../parser/parser";
+import type { Parser, Source } from "../parser/parser";
 
 /**
  * Whether the text is a single expression that cannot affect the code around it, not even with a comment, and that does not yield. A
  * `yield` would run before the lock is open. The text is parsed like the file, because `<T>x` may be JSX.
  */
-export function isExpression(ts: Parser, text: string, { languageVariant }: TS.SourceFile): boolean {
+export function isExpression({ ts, file: { languageVariant } }: Source, text: string): boolean {
   const name = languageVariant === ts.LanguageVariant.JSX ? "key.tsx" : "key.ts";
   const file = ts.createSourceFile(name, `async function* key() { [${text}]; }`, ts.ScriptTarget.Latest);
   const { parseDiagnostics = [] } = file as { parseDiagnostics?: readonly unknown[] };

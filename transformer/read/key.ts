@@ -1,14 +1,14 @@
 import type * as TS from "typescript";
-import { ATTRIBUTES } from "../../runtime/attributes/tag-attributes";
+import { ATTRIBUTES, type AttributeName } from "../../runtime/attributes/tag-attributes";
 import { RESERVED_NAMESPACE } from "../../runtime/base/limits";
-import { didYouMean } from "../text/did-you-mean";
+import { nearest, suggestion } from "../text/did-you-mean";
 import type { Piece } from "../text/edits";
-import { problem } from "../text/problems";
+import { problem, replaceableBy, type Problem } from "../text/problems";
 import type { LockableFunction } from "./syntax";
 import { isExpression } from "./expression";
-import { isJavaScript } from "./file-kind";
-import { parameterNames } from "./parameters";
-import { IDENTIFIER, single, TYPE_NAME, UNPRINTABLE, type Reading } from "./reading";
+import { isJavaScript } from "./module-syntax";
+import { parameterNames, IDENTIFIER, TYPE_NAME } from "./names";
+import { single, type Expression, type Reading } from "./attributes";
 import type { Attribute, Item, Word } from "./tag";
 import { kindOf, templateIn } from "./template";
 
@@ -19,6 +19,9 @@ export interface KeyPart {
   /** The part in messages: `order.id`, or `JSON(order).id` for a field of JSON. */
   readonly shown: string;
 }
+
+/** The characters that are invisible in a key. */
+export const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 const PATH = new RegExp(String.raw`^(?<root>${IDENTIFIER})(?:\??\.#?${IDENTIFIER}|\[\d+\])*$`, "u");
 const FIELD = new RegExp(String.raw`^${IDENTIFIER}(?:\.${IDENTIFIER}|\[\d+\])*$`, "u");
@@ -35,7 +38,8 @@ export function readKey(
   const type = keyType && single("keyType", keyType.items, reading);
   const keyTypes: readonly string[] = ATTRIBUTES.keyType.values;
   if (type !== undefined && !keyTypes.includes(type.text)) {
-    problems.push(problem("badKeyType", type, type.text, didYouMean(type.text, keyTypes)));
+    const meant = nearest(type.text, keyTypes);
+    problems.push(replaceableBy(problem("badKeyType", type, type.text, suggestion(meant)), meant));
     return [];
   }
   if (keyName === undefined) {
@@ -106,7 +110,7 @@ export interface WholeKey {
   readonly pieces: readonly Piece[];
   /** The expressions of the values, as the tag writes them: `order.id`. */
   readonly values: readonly string[];
-  /** The same for all keys that differ only in their values. */
+  /** Identifies keys that differ only in their values. */
   readonly kind: string;
   /** The key in messages: `mutex:{order.id}`. */
   readonly shown: string;
@@ -117,18 +121,19 @@ export function readWholeKey(
   attributes: Map<string, Attribute>,
   reading: Reading,
 ): WholeKey | undefined {
-  const { ts, file, problems } = reading;
+  const { problems } = reading;
   const attribute = attributes.get("key");
   const item = attribute && single("key", attribute.items, reading);
   if (item === undefined) return undefined;
-  const template = templateIn(ts, item, file);
+  const template = templateIn(reading, item);
   const { texts, values, unclosed } = template;
   if (unclosed !== undefined) problems.push(problem("unclosedValue", unclosed));
   if (item.text.trim() === "" || texts.some(({ text }) => UNPRINTABLE.test(text))) {
     problems.push(problem("badWholeKey", item, item.text));
   }
   const root = PATH.exec(item.text)?.groups?.["root"] ?? "";
-  if (parameterNames(ts, fn).includes(root)) reading.warnings.push(problem("keyIsText", item, item.text));
+  if (parameterNames(reading.ts, fn).includes(root))
+    reading.warnings.push(problem("keyIsText", item, item.text));
   if (item.text.startsWith(RESERVED_NAMESPACE)) {
     const { start } = item;
     const end = start + RESERVED_NAMESPACE.length;
@@ -149,22 +154,61 @@ export function readWholeKey(
 
 /** Reads a path, as in `keyName`, or any other expression. */
 function readValue(fn: LockableFunction, value: Word, reading: Reading): Piece {
-  const { ts, file, problems } = reading;
   if (PATH.test(value.text)) return readPath(fn, { ...value, quoted: false }, reading);
   const code = onOneLine(value.text);
-  if (!isExpression(ts, code, file)) problems.push(problem("badValue", value, value.text));
+  if (!isExpression(reading, code)) reading.problems.push(problem("badValue", value, value.text));
   return { code, from: value, exact: true };
 }
 
-/** Reads the condition under which the function is locked: a path or a quoted expression, like a part of the key. */
-export function readWhen(
+/**
+ * Reads a time or a count that is known only at the call: `lockTime="${config.lockTime}"`. Around its value, a time may have text, such as
+ * a unit: `lockTime="${config.seconds}s"`.
+ */
+export function readOptionExpression(name: string, item: Item, reading: Reading): Expression | undefined {
+  const problems: Problem[] = [];
+  const { texts, values, unclosed } = templateIn(reading, item);
+  if (unclosed !== undefined) problems.push(problem("unclosedValue", unclosed));
+  const expressions = values.map((value): Piece => {
+    const code = onOneLine(value.text);
+    if (!isExpression(reading, code)) problems.push(problem("badValue", value, value.text));
+    return { code, from: value, exact: true };
+  });
+  const isBare = values.length === 1 && texts.every(({ text }) => text === "");
+  const row = ATTRIBUTES[name as AttributeName];
+  if (!isBare && row.kind !== "time") problems.push(problem("textAroundValue", item, name));
+  reading.problems.push(...problems);
+  if (problems.length > 0) return undefined;
+  const glue = (code: string): Piece => ({ code, from: item, exact: false });
+  const template = texts.flatMap(({ text }, index) => {
+    const value = expressions[index];
+    const literal = glue(onOneLine(text).replaceAll(/[\\`]/g, String.raw`\$&`));
+    return value === undefined ? [literal] : [literal, glue("${"), value, glue("}")];
+  });
+  const pieces = isBare ? expressions : [glue("`"), ...template, glue("`")];
+  return { kind: "expression", pieces, shown: item.text };
+}
+
+/** Reads `when` or `skipValue`: a path or a quoted expression, like a part of the key. */
+export function readExpression(
+  name: "when" | "skipValue",
   fn: LockableFunction,
   attributes: Map<string, Attribute>,
   reading: Reading,
 ): Piece | undefined {
-  const when = attributes.get("when");
-  const item = when && single("when", when.items, reading);
+  const attribute = attributes.get(name);
+  const item = attribute && single(name, attribute.items, reading);
   return item && readPath(fn, item, reading);
+}
+
+/** Reads the path to the signal that ends the wait. */
+export function readSignal(
+  fn: LockableFunction,
+  attributes: Map<string, Attribute>,
+  reading: Reading,
+): Piece | undefined {
+  const signal = attributes.get("signal");
+  const item = signal && single("signal", signal.items, reading);
+  return item && readPath(fn, { ...item, quoted: false }, reading, "");
 }
 
 function readClass(attributes: Map<string, Attribute>, reading: Reading): Piece | undefined {
@@ -175,21 +219,31 @@ function readClass(attributes: Map<string, Attribute>, reading: Reading): Piece 
   return { code: word.text, from: word, exact: true };
 }
 
-function readPath(fn: LockableFunction, item: Item, { ts, file, problems }: Reading): Piece {
+/** @param fixOfOthers what to do with an expression that is not a path */
+function readPath(
+  fn: LockableFunction,
+  item: Item,
+  reading: Reading,
+  fixOfOthers = " Fix: put other expressions in quotes.",
+): Piece {
+  const { ts, problems } = reading;
   const code = onOneLine(item.text);
   const piece: Piece = { code, from: item, exact: true };
   if (item.quoted) {
-    if (!isExpression(ts, code, file)) problems.push(problem("badExpression", item, item.text));
+    if (!isExpression(reading, code)) problems.push(problem("badExpression", item, item.text));
     return piece;
   }
   const root = PATH.exec(item.text)?.groups?.["root"];
   const names = parameterNames(ts, fn);
-  if (root === undefined) problems.push(problem("badPath", item, item.text, pathHint(item.text)));
-  else if (root !== "this" && !names.includes(root)) {
-    const hint = didYouMean(root, names) || parametersHint(names);
-    problems.push(
-      problem("unknownParameter", { start: item.start, end: item.start + root.length }, root, hint),
-    );
+  if (root === undefined) {
+    const meant = pathIn(item.text);
+    const hint = suggestion(meant) || fixOfOthers;
+    problems.push(replaceableBy(problem("badPath", item, item.text, hint), meant));
+  } else if (root !== "this" && !names.includes(root)) {
+    const meant = nearest(root, names);
+    const hint = suggestion(meant) || parametersHint(names);
+    const at = { start: item.start, end: item.start + root.length };
+    problems.push(replaceableBy(problem("unknownParameter", at, root, hint), meant));
   }
   return piece;
 }
@@ -197,9 +251,10 @@ function readPath(fn: LockableFunction, item: Item, { ts, file, problems }: Read
 /** Matches a parameter as other libraries write it in the names of locks: `${id}`, `#id`, `#{id}`, `{id}`, `:id`. */
 const MARKED = /^(?:[$#]?\{(.+)\}|[#$:@](.+))$/;
 
-function pathHint(text: string): string {
+/** Returns the path in a parameter that is written as in other libraries. */
+function pathIn(text: string): string | undefined {
   const [, braced, marked = braced ?? ""] = MARKED.exec(text) ?? [];
-  return PATH.test(marked) ? ` Did you mean \`${marked}\`?` : " Put other expressions in quotes.";
+  return PATH.test(marked) ? marked : undefined;
 }
 
 /** Replaces line breaks by spaces. The length does not change, so offsets stay valid. */

@@ -1,27 +1,55 @@
-import type * as TS from "typescript";
-import { ATTRIBUTE_NAMES, isAttribute } from "../../runtime/attributes/tag-attributes";
-import type { Parser } from "../parser/parser";
-import { didYouMean, nearestOrAll } from "../text/did-you-mean";
-import type { Piece } from "../text/edits";
-import { problem, type Problem } from "../text/problems";
+import { replacedBy } from "../../runtime/attributes/conflicts";
+import type { Parser, Source } from "../parser/parser";
+import { didYouMean } from "../text/did-you-mean";
+import { type Piece, stringLiteral } from "../text/edits";
+import { problem, replaceableBy, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
-import { stringLiteral } from "../text/string-literal";
+import {
+  byName,
+  readTogether,
+  sharingProblems,
+  single,
+  spanOf,
+  type Reading,
+  implausible,
+  literalOf,
+  mayBeExpression,
+  OPTION_READERS,
+  type Defaults,
+  type Expression,
+  type Value,
+} from "./attributes";
 import type { JoinPoint } from "./join-points";
-import { readKey, readWhen, readWholeKey, type KeyPart, type WholeKey } from "./key";
-import { identifiersIn, identifiersOf } from "./names";
-import { implausible, literalOf, OPTION_READERS, type Defaults, type Value } from "./options";
+import {
+  readExpression,
+  readKey,
+  readOptionExpression,
+  readSignal,
+  readWholeKey,
+  UNPRINTABLE,
+  type KeyPart,
+  type WholeKey,
+} from "./key";
+import { identifiersIn, identifiersOf, parameterNames } from "./names";
 import { attributeCalled } from "./other-names";
-import { readTogether } from "./conflicts";
-import { single, spanOf, UNPRINTABLE, type Reading } from "./reading";
 import { returnsValue } from "./returns";
-
-import { extractedBodyOf, type ExtractedBody } from "./extracted-body";
-import { duplicateOfParameter, declaredTwice, narrowedParameters, parameterNames } from "./parameters";
+import {
+  extractedBodyOf,
+  type ExtractedBody,
+  duplicateOfParameter,
+  declaredTwice,
+  narrowedParameters,
+} from "./body";
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";
 
-/** Everything that the weave needs to know about one function. */
-export interface Plan {
+/** An option whose value is known only at the call. */
+interface OptionExpression extends Expression {
+  readonly name: string;
+}
+
+/** A tag of a function: its lock, or a lock that it needs. */
+export interface PlannedTag {
   readonly fn: LockableFunction;
   readonly site: string;
   /** The tag itself, for problems that no attribute causes. */
@@ -31,24 +59,42 @@ export interface Plan {
   readonly key: readonly KeyPart[];
   /** The whole key, instead of a flag and the parts of a key. */
   readonly wholeKey: WholeKey | undefined;
-  /** The condition for locking. Without it, every call is locked. */
-  readonly when: Piece | undefined;
   /** The names that the tag's expressions bring into the code. */
   readonly names: ReadonlySet<string>;
+  /** The name of the store, if the tag or a default gives one. */
+  readonly store: string | undefined;
+}
+
+/** Everything that the weave needs to know about the lock of one function. */
+export interface Plan extends PlannedTag {
+  /** The condition for locking. Without it, every call is locked. */
+  readonly when: Piece | undefined;
+  /** The entries of the site's object that are expressions: `lockTime: config.lockTime`, `signal: request.signal`. */
+  readonly expressions: readonly OptionExpression[];
+  /** The plugin's defaults that apply if such an expression is `undefined`: `lockTime=30s`. */
+  readonly projectDefaults: string | undefined;
   readonly onFailure: {
+    /** What happens after the wait. `skip` if it may skip the body, because the lock is busy or because the store does not reply. */
     readonly action: "throw" | "skip";
     /**
      * The statement with which `skip` ends. It is a plain `return;` if the function never returns a value and the compiler infers its type.
      */
     readonly returns: "return;" | "return undefined;" | "return void 0;";
+    /** The value that a skipped call returns instead, if the tag gives one. */
+    readonly value: Piece | undefined;
     readonly failure: Piece | undefined;
     readonly at: Span;
   };
   readonly reentrant: boolean;
-  /** The name of the store, if the tag or a default gives one. */
-  readonly store: string | undefined;
   /** For a lock that several may hold: the attribute that says so, and its position. Locks of one `kind` may have the same key. */
-  readonly sharing: { readonly words: string; readonly kind: string; readonly at: Span } | undefined;
+  readonly sharing:
+    | {
+        /** `undefined` if the number of permits is known only at the call. */
+        readonly words: string | undefined;
+        readonly kind: string;
+        readonly at: Span;
+      }
+    | undefined;
   /** Set if the body becomes a function inside the woven one. */
   readonly extracted: ExtractedBody | undefined;
   /** The parameters that become variables of the body, if the body is not extracted. */
@@ -61,33 +107,38 @@ export interface Plan {
 }
 
 /** Returns the plan for a tagged function, or all problems of its tag. */
-export function plan(
-  ts: Parser,
-  file: TS.SourceFile,
-  point: JoinPoint,
-  defaults: Defaults,
-): Plan | Problem[] {
+export function plan(source: Source, point: JoinPoint, defaults: Defaults): Plan | Problem[] {
+  const { ts, file } = source;
   const { fn, tag, name, named, typeOf } = point;
   const reading: Reading = { ts, file, problems: [], warnings: [] };
   const attributes = byName(tag.attributes, reading);
   const flag = readFlag(point, attributes, reading);
   const wholeKey = readWholeKey(fn, attributes, reading);
   const key = attributes.has("key") ? [] : readKey(fn, attributes, reading);
-  const when = readWhen(fn, attributes, reading);
+  const when = readExpression("when", fn, attributes, reading);
+  const skipValue = readExpression("skipValue", fn, attributes, reading);
+  const signal = readSignal(fn, attributes, reading);
   const values = new Map(defaults);
+  for (const inherited of replacedBy((given) => attributes.has(given.name))) values.delete(inherited);
   for (const [attribute, { items }] of attributes) {
     const read = OPTION_READERS[attribute];
     const word = read && single(attribute, items, reading);
     if (word === undefined) continue;
+    if (mayBeExpression(attribute) && word.text.includes("${")) {
+      const expression = readOptionExpression(attribute, word, reading);
+      if (expression !== undefined) values.set(attribute, expression);
+      continue;
+    }
     const value = read?.(word, (identifier) => identifiersIn(ts, file).has(identifier));
     if (value === undefined) continue;
     if ("message" in value) reading.problems.push(value);
     else values.set(attribute, value);
     const readings = implausible(attribute, word);
     if (readings !== undefined) {
-      const [as, other] = readings;
-      const written = `${attribute}=${word.text}`;
-      reading.warnings.push(problem("implausibleDuration", word, written, as, `${attribute}=${other}`));
+      const { as, other, written } = readings;
+      const [it, instead] = [`${attribute}=${word.text}`, `${attribute}=${other}`];
+      const warning = problem("implausibleDuration", word, it, as, instead);
+      reading.warnings.push(replaceableBy(warning, other, written));
     }
   }
   readTogether(tag, attributes, values, reading);
@@ -103,7 +154,7 @@ export function plan(
       : (["reentrantGenerator", "reentrant"] as const);
     reading.problems.push(problem(what, spanOf(attributes.get(by)) ?? tag.word));
   }
-  const duplicate = duplicateOfParameter(ts, file, fn);
+  const duplicate = duplicateOfParameter(source, fn);
   if (duplicate !== undefined)
     reading.problems.push(problem("duplicateParameter", duplicate, duplicate.text));
   const twice = isGenerator ? declaredTwice(ts, fn) : undefined;
@@ -113,14 +164,25 @@ export function plan(
   }
   const onFailure = values.get("onFailure");
   const failure = onFailure?.kind === "failure" ? onFailure.piece : undefined;
-  const names = namesIn(reading, key, wholeKey, [when, failure]);
-  const extracted = isGenerator ? undefined : extractedBodyOf(ts, file, point, reentrant, names);
+  const expressions = [
+    ...[...values].flatMap(([option, value]) =>
+      value.kind === "expression" ? [{ name: option, ...value }] : [],
+    ),
+    ...(signal === undefined
+      ? []
+      : [{ name: "signal", kind: "expression" as const, pieces: [signal], shown: signal.code }]),
+  ];
+  const names = namesInKey(reading, key, wholeKey, [when, skipValue, failure], expressions);
+  const skip = ["onFailure", "onUnreachable"].find((one) => literalOf(values.get(one)) === '"skip"');
+  if (skip === undefined && attributes.has("skipValue")) {
+    reading.problems.push(problem("skipValueWithoutSkip", spanOf(attributes.get("skipValue")) ?? tag.word));
+  }
+  const extracted = isGenerator ? undefined : extractedBodyOf(source, point, reentrant, names);
   if (extracted?.hidden !== undefined) {
     const at = spanOf(attributes.get("reentrant")) ?? tag.word;
     reading.problems.push(problem("redeclaredParameter", at, extracted.hidden));
   }
   if (reading.problems.length > 0) return reading.problems;
-  const isSkip = onFailure?.kind === "literal" && onFailure.code === '"skip"';
   return {
     fn,
     site: name,
@@ -135,12 +197,15 @@ export function plan(
     key,
     wholeKey,
     when,
+    expressions,
+    projectDefaults: defaultsBehind(expressions, defaults),
     names,
     onFailure: {
-      action: isSkip ? "skip" : "throw",
+      action: skip === undefined ? "throw" : "skip",
       returns: returnsWhenSkipped(ts, point),
+      value: skipValue,
       failure,
-      at: spanOf(attributes.get("onFailure")) ?? tag.word,
+      at: spanOf(attributes.get(skip ?? "onFailure")) ?? tag.word,
     },
     reentrant,
     store: storeOf(literalOf(values.get("store"))),
@@ -150,30 +215,43 @@ export function plan(
       wholeKey?.kind ?? `${flag} ${literalOf(values.get("each")) === "true" ? 1 : key.length}`,
     ),
     extracted,
-    narrowed: extracted === undefined ? narrowedParameters(ts, file, fn) : [],
+    narrowed: extracted === undefined ? narrowedParameters(source, fn) : [],
     typeOf,
     named,
     warnings: reading.warnings,
   };
 }
 
-/** Returns the names in the expressions. The parser finds them, because a name may contain an escape: `\u006cock` is `lock`. */
-function namesIn(
-  { ts, file }: Reading,
+/** Returns the defaults that the expressions replace, as a tag writes them. */
+function defaultsBehind(expressions: readonly OptionExpression[], defaults: Defaults): string | undefined {
+  const given = new Set(expressions.map(({ name }) => name));
+  const replaced = [...given, ...replacedBy(({ name }) => given.has(name))];
+  const texts = replaced.flatMap((name) => {
+    const code = literalOf(defaults.get(name));
+    return code === undefined ? [] : [`${name}=${String(JSON.parse(code))}`];
+  });
+  return texts.length === 0 ? undefined : texts.join(" ");
+}
+
+/** Returns the names in the expressions of a tag. The parser finds them, because a name may contain an escape: `\u006cock` is `lock`. */
+export function namesInKey(
+  source: Source,
   key: readonly KeyPart[],
   wholeKey: WholeKey | undefined,
   others: readonly (Piece | undefined)[],
+  options: readonly OptionExpression[],
 ): ReadonlySet<string> {
   const textOf = (pieces: readonly Piece[]): string => pieces.map(({ code }) => code).join("");
   const expressions = [
+    ...options.map(({ pieces }) => textOf(pieces)),
     ...key.map(({ pieces }) => textOf(pieces)),
     ...(wholeKey === undefined ? [] : [`\`${textOf(wholeKey.pieces)}\``]),
     ...others.flatMap((piece) => piece?.code ?? []),
   ];
-  return identifiersOf(ts, expressions.join(", "), file);
+  return identifiersOf(source, expressions.join(", "));
 }
 
-function storeOf(code: string | undefined): string | undefined {
+export function storeOf(code: string | undefined): string | undefined {
   return code === undefined ? undefined : String(JSON.parse(code));
 }
 
@@ -182,28 +260,12 @@ function sharingOf(
   attributes: ReadonlyMap<string, Attribute>,
   kind: string,
 ): Plan["sharing"] {
-  const permits = literalOf(values.get("permits")) ?? "1";
+  const isUnknown = values.get("permits")?.kind === "expression";
+  const permits = isUnknown ? "?" : (literalOf(values.get("permits")) ?? "1");
   if (literalOf(values.get("mode")) !== '"read"' && permits === "1") return undefined;
   const [name, words] = permits === "1" ? ["mode", "mode=read"] : ["permits", `permits=${permits}`];
   const at = spanOf(attributes.get(name));
-  return at && { words, kind, at };
-}
-
-/** Reports attributes that do not go together on a shared lock. */
-function sharingProblems(
-  values: ReadonlyMap<string, Value>,
-  attributes: ReadonlyMap<string, Attribute>,
-): Problem[] {
-  const [mode, permits] = [spanOf(attributes.get("mode")), spanOf(attributes.get("permits"))];
-  const problems: Problem[] = [];
-  if (mode !== undefined && permits !== undefined) problems.push(problem("modeAndPermits", permits));
-  const isBesideOthers =
-    literalOf(values.get("mode")) === '"read"' || Number(literalOf(values.get("permits"))) > 1;
-  const at = spanOf(attributes.get("fencing")) ?? mode ?? permits;
-  if (isBesideOthers && at !== undefined && literalOf(values.get("fencing")) === "true") {
-    problems.push(problem("fencingBesideOthers", at));
-  }
-  return problems;
+  return at && { words: isUnknown ? undefined : words, kind, at };
 }
 
 function returnsWhenSkipped(ts: Parser, { fn, type }: JoinPoint): Plan["onFailure"]["returns"] {
@@ -211,24 +273,12 @@ function returnsWhenSkipped(ts: Parser, { fn, type }: JoinPoint): Plan["onFailur
   return parameterNames(ts, fn).includes("undefined") ? "return void 0;" : "return undefined;";
 }
 
-function byName(attributes: readonly Attribute[], { problems }: Reading): Map<string, Attribute> {
-  const found = new Map<string, Attribute>();
-  for (const attribute of attributes) {
-    const { text } = attribute.name;
-    if (!isAttribute(text)) {
-      const other = attributeCalled(text);
-      const hint = other === undefined ? nearestOrAll(text, ATTRIBUTE_NAMES) : ` Did you mean \`${other}\`?`;
-      problems.push(problem("unknownAttribute", attribute.name, text, hint));
-    } else if (found.has(text)) {
-      problems.push(problem("duplicateAttribute", attribute.name, text));
-    } else {
-      found.set(text, attribute);
-    }
-  }
-  return found;
-}
-
-function readFlag({ tag, flaw }: JoinPoint, attributes: Map<string, Attribute>, reading: Reading): string {
+/** Reads `businessFlag`. Reports a tag that has neither a flag nor a whole key. */
+export function readFlag(
+  { tag, flaw }: JoinPoint,
+  attributes: Map<string, Attribute>,
+  reading: Reading,
+): string {
   const attribute = attributes.get("businessFlag");
   if (attribute === undefined) {
     if (attributes.has("key")) return "";
@@ -237,7 +287,8 @@ function readFlag({ tag, flaw }: JoinPoint, attributes: Map<string, Attribute>, 
       ({ name: { text } }) =>
         didYouMean(text, ["businessFlag"]) !== "" || attributeCalled(text) === "businessFlag",
     );
-    if (flaw === undefined && !isMisspelled) reading.problems.push(problem("missingFlag", tag.word));
+    if (flaw === undefined && !isMisspelled)
+      reading.problems.push(problem("missingFlag", tag.word, tag.word.text));
     return "";
   }
   const word = single("businessFlag", attribute.items, reading);

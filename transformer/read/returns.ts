@@ -1,7 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../parser/parser";
-import { parameterNames } from "./parameters";
-import { declaredInBlock, namesIn, statementsOf } from "./scopes";
+import { parameterNames, declaredInBlock, namesIn, statementsOf } from "./names";
 import type { LockableFunction } from "./syntax";
 
 /**

@@ -1,7 +1,7 @@
-import type { Plan } from "./plan";
+import type { PlannedTag } from "./plan";
 
 /** Returns the entries of the site's object as values. The plan has them as code: `lockTime: "20s"`. */
-export function siteOptions({ options }: Pick<Plan, "options">): Record<string, unknown> {
+export function siteOptions({ options }: Pick<PlannedTag, "options">): Record<string, unknown> {
   return Object.fromEntries(
     options.map((entry) => {
       const colon = entry.indexOf(":");

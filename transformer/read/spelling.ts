@@ -1,14 +1,20 @@
 import { distance } from "fastest-levenshtein";
 
+/** The tag that acquires a lock. */
 export const TAG_NAME = "redisLock";
 
+/** The tag of a function whose callers must hold a lock. */
+export const NEED_NAME = "needsLock";
+
+export type TagName = typeof TAG_NAME | typeof NEED_NAME;
+
 /**
- * Matches anything that may be the tag, or a misspelling of it. A file without a match is not read further, so this must not miss any. The
- * name has three parts, of which two typing mistakes leave one intact. Before `key=` and a quote, any name matches, because its letters may
- * be in any order. After an `@`, any character outside of ASCII matches, because it may look like a letter of the name.
+ * Matches anything that may be a tag of ours, or a misspelling of one. A file without a match is not read further, so this must not miss
+ * any. Each name has three parts, of which two typing mistakes leave one intact. Before `key=` and a quote, any name matches, because its
+ * letters may be in any order. After an `@`, any character outside of ASCII matches, because it may look like a letter of the name.
  */
 const MENTION =
-  /@[^\w\s]{0,3}[ \t]*[\w.-]{0,8}?(?:r[-_.]*e[-_.]*d|i[-_.]*s[-_. \t]*l|o[-_.]*c[-_.]*k)|@[ \t]*[\w.-]{0,10}[^\0-\x7f]|[＠﹫]|\b(?:businessFlag|lockTime)\s*=|&(?:#0*64|#x0*40|commat);|redis[^a-z\s]?lock[^a-z]{1,8}key(?:Name\s*)?=|@[\w.-]+[ \t]+key=["'`]/i;
+  /@[^\w\s]{0,3}[ \t]*[\w.-]{0,8}?(?:r[-_.]*e[-_.]*d|i[-_.]*s[-_. \t]*l|n[-_.]*e[-_.]*e|d[-_.]*s[-_. \t]*l|o[-_.]*c[-_.]*k)|@[ \t]*[\w.-]{0,10}[^\0-\x7f]|[＠﹫]|\b(?:businessFlag|lockTime)\s*=|&(?:#0*64|#x0*40|commat);|redis[^a-z\s]?lock[^a-z]{1,8}key(?:Name\s*)?=|@[\w.-]+[ \t]+key=["'`]/i;
 const MENTIONS = new RegExp(MENTION.source, "gi");
 
 /** Whether the text may have tags. This cheap test never misses a tag. Most files need no more than this test. */
@@ -16,20 +22,64 @@ export function mayHaveTags(text: string): boolean {
   return MENTION.test(text);
 }
 
+/**
+ * Whether the text may call our `configure()` or `LockModule`. This cheap test never misses such a call. Most files need no more than this
+ * test.
+ */
+export function mayConfigure(text: string): boolean {
+  return /configure|forRoot/.test(text) && mayImportOurs(text);
+}
+
+/**
+ * Whether the text may have a call that gets the handshake. This cheap test never misses such a call. Most files need no more than this
+ * test.
+ */
+export function mayNeedHandshake(text: string): boolean {
+  return /configure|forRoot|testLocks/.test(text) && mayImportOurs(text);
+}
+
+/** Whether the text may import one of our modules. This test is cheap, too. */
+export function mayImportOurs(text: string): boolean {
+  return /["'`]lockweave(?:\/nest|\/runtime|\/testing)?["'`]/.test(text);
+}
+
+/** Whether the text may call one of our functions that gets an argument. This test is cheap, too. */
+export function mayCallOurs(text: string): boolean {
+  return /configure|forRoot|testLocks|currentLock/.test(text);
+}
+
 /** Returns the offsets at which there may be a tag. */
 export function mentionsIn(text: string): number[] {
   return [...text.matchAll(MENTIONS)].map(({ index }) => index);
 }
 
-/** Whether the name can only be meant as the tag: `@RedisLock`, `@redis-lock`. */
+/** Whether the name can only be meant as a tag of ours: `@RedisLock`, `@redis-lock`, `@NeedsLock`. */
 export function isMeant(name: string): boolean {
-  return lettersOf(name) === lettersOf(TAG_NAME);
+  return [TAG_NAME, NEED_NAME].some((tag) => lettersOf(name) === lettersOf(tag));
 }
 
-/** Whether the name is at most two typing mistakes away from the tag's: `@redisLok`, `@RedisLocks`. */
-export function isNear(name: string): boolean {
+/**
+ * Whether the name is at most two typing mistakes away from that of a tag: `@redisLok`, `@RedisLocks`, `@needLock`. Such a name may be
+ * another word if it resembles `needsLock`, such as `@needsDocs`, so an attribute must follow it.
+ *
+ * @param rest the text after the name
+ */
+export function isNear(name: string, rest: string): boolean {
+  return isNearTo(name, TAG_NAME) || (isNearTo(name, NEED_NAME) && ATTRIBUTE.test(rest));
+}
+
+function isNearTo(name: string, tag: TagName): boolean {
   const letters = lettersOf(name);
-  return Math.abs(letters.length - TAG_NAME.length) <= 2 && distance(letters, lettersOf(TAG_NAME)) <= 2;
+  return Math.abs(letters.length - tag.length) <= 2 && distance(letters, lettersOf(tag)) <= 2;
+}
+
+/** Matches an attribute directly after the name. Prose about the tag has none there. */
+export const ATTRIBUTE = /^\s*[:(]?\s*\w+\s*=/;
+
+/** Returns the tag that a misspelled name most resembles. */
+export function tagMeantBy(name: string): TagName {
+  const [toTag, toNeed] = [TAG_NAME, NEED_NAME].map((tag) => distance(lettersOf(name), lettersOf(tag)));
+  return toTag !== undefined && toNeed !== undefined && toNeed < toTag ? NEED_NAME : TAG_NAME;
 }
 
 /** Whether a name without an `@` is meant as the tag, because a whole key follows it. Prose has no such key. */
@@ -51,8 +101,11 @@ export function hasOurAttributes(name: string, text: string): boolean {
  */
 function isAlike(name: string): boolean {
   const inOrder = (letters: string): string => Array.from(letters).toSorted().join("");
-  const [letters, ours] = [lettersOf(name), lettersOf(TAG_NAME)];
-  return letters.includes(ours) || inOrder(letters) === inOrder(ours);
+  const letters = lettersOf(name);
+  return [TAG_NAME, NEED_NAME].some((tag) => {
+    const ours = lettersOf(tag);
+    return letters.includes(ours) || inOrder(letters) === inOrder(ours);
+  });
 }
 
 /** Matches attributes after `@mutex`: `@mutex (a=`, `@mutex - a=`, `@mutex/redis a=`, `@mutex lock a=`. */

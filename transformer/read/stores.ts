@@ -1,17 +1,21 @@
 import type * as TS from "typescript";
-import type { Parser } from "../parser/parser";
+import type { Parser, Source } from "../parser/parser";
 import { callsOf } from "./lockweave-calls";
 
 /**
- * Returns the names of the stores in each of the file's calls of `configure({ stores: { ... } })`. A call counts as `undefined` if it does
- * not name them in a literal.
+ * Returns the names of the stores in each of the file's calls of `configure({ stores: { ... } })` and `LockModule.forRoot()`. A call counts
+ * as `undefined` if it does not name them in a literal.
  */
-export function configuredStores(ts: Parser, file: TS.SourceFile): (readonly string[] | undefined)[] {
-  return callsOf(ts, file, "configure", undefined).map(({ arguments: [given] }) => {
+export function configuredStores(source: Source): (readonly string[] | undefined)[] {
+  const { ts } = source;
+  const calls = (["configure", "forRoot"] as const).flatMap((name) => callsOf(source, name, undefined));
+  const unknown = callsOf(source, "forRootAsync", undefined).map(() => undefined);
+  const known = calls.map(({ arguments: [given] }) => {
     const stores = valueOf(ts, given, "stores");
     if (stores === "none") return [];
     return stores === undefined ? undefined : namesIn(ts, stores);
   });
+  return [...known, ...unknown];
 }
 
 /** Returns the value of a property, or `"none"` if the object does not have it, or `undefined` if that is unknown. */

@@ -1,9 +1,17 @@
 import { ATTRIBUTE_NAMES, ATTRIBUTES, isAttribute } from "../../runtime/attributes/tag-attributes";
-import { problem, type Problem } from "../text/problems";
+import { problem, replaceableBy, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
-import { codeBlocksIn, withoutBlocks, type CodeBlock } from "./code-blocks";
 import { attributesAlone, disguiseIn } from "./disguises";
-import { DOCUMENTATION, hasOurAttributes, isMeant, isNear, TAG_NAME } from "./spelling";
+import {
+  DOCUMENTATION,
+  hasOurAttributes,
+  isMeant,
+  isNear,
+  NEED_NAME,
+  TAG_NAME,
+  tagMeantBy,
+  type TagName,
+} from "./spelling";
 import { unitCalled } from "./units";
 
 /** A part of the tag's text, with its position in the file. */
@@ -29,15 +37,16 @@ export interface Parsed {
   readonly strayAttributes?: Span | undefined;
 }
 
-/** `@redisLock` and its attributes, as written. `plan()` interprets them. */
+/** `@redisLock` or `@needsLock`, and its attributes, as written. `plan()` and `planNeed()` interpret them. */
 export interface Tag {
+  readonly name: TagName;
   readonly word: Word;
   readonly attributes: readonly Attribute[];
 }
 
-/** Parses the `@redisLock` tags of a comment, and finds text that was meant as one. The grammar:
+/** Parses the tags of a comment, and finds text that was meant as one. The grammar:
  *
- *     tag       = "@redisLock" { attribute }         at the start of a line of a JSDoc comment, outside of code blocks,
+ *     tag       = name { attribute }                 "@redisLock" or "@needsLock", at the start of a line of a JSDoc comment, outside of code blocks,
  *                                                    up to the next tag or the end of the comment
  *     attribute = name "=" item { "," item }
  *     item      = quoted | bare                      quoted in "", '' or ``; bare without white space
@@ -53,7 +62,7 @@ export function parseTags(text: string, comment: Span): Parsed {
     : [];
   const ends = starts.map((_, index) => starts[index + 1] ?? content.length);
   const meant = starts.flatMap((start, index) => {
-    const found = tagNameAt(content, start, ends[index] ?? content.length);
+    const found = intendedTagName(content, start, ends[index] ?? content.length);
     return found === undefined ? [] : [{ start, end: ends[index] ?? content.length, name: found }];
   });
   const meantStarts = new Set(meant.map(({ start }) => start));
@@ -73,8 +82,10 @@ export function parseTags(text: string, comment: Span): Parsed {
       return { tags, problems, strayAttributes: strayAttributes && shifted(strayAttributes) };
     }
     const { kind, span } = found;
-    const words = kind === "misspelledTag" ? [content.slice(span.start, span.end)] : [];
-    return { tags, problems: [problem(kind, shifted(span), ...words)] };
+    const written = content.slice(span.start, span.end);
+    if (kind !== "misspelledTag")
+      return { tags, problems: [problem(kind, shifted(span), `@${tagMeantBy(written)}`)] };
+    return { tags, problems: [misspelled(shifted(span), written)] };
   }
   for (const { start, end, name } of outside) {
     const nameEnd = start + 1 + name.length;
@@ -84,21 +95,31 @@ export function parseTags(text: string, comment: Span): Parsed {
       problems.push(problem(block.state === "open" ? "openCodeBlock" : "unclearCodeBlock", word));
       continue;
     }
-    if (name !== TAG_NAME) {
-      problems.push(problem("misspelledTag", word, word.text));
+    if (name !== TAG_NAME && name !== NEED_NAME) {
+      problems.push(misspelled(word, word.text));
       continue;
     }
     const found = parseAttributes(content.slice(0, end), nameEnd, comment.start);
-    tags.push({ word, attributes: found.attributes });
-    problems.push(...found.problems);
+    tags.push({ name, word, attributes: found.attributes });
+    problems.push(
+      ...(found.parentheses === undefined
+        ? found.problems
+        : // The parentheses may be the cause of all other problems.
+          [problem("inParentheses", found.parentheses, word.text)]),
+    );
   }
   return { tags, problems };
 }
 
-/** Matches a tag of documentation. Decorators in an example begin with a capital letter, or have arguments. */
+function misspelled(at: Span, text: string): Problem {
+  const meant = `@${tagMeantBy(text)}`;
+  return replaceableBy(problem("misspelledTag", at, text, meant), meant);
+}
+
+/** Matches a documentation tag. Decorators in an example begin with a capital letter, or have arguments. */
 const JSDOC_TAG = /^@[a-z]\w*(?![\w.(])/;
 
-/** Doubts the end of a block with tags of documentation, because a fence may be missing above them. */
+/** Marks a closed block as unclear if it contains documentation tags, because a closing fence may be missing above them. */
 function withOtherTags(block: CodeBlock, others: readonly number[]): CodeBlock {
   const isInside = others.some((start) => block.start < start && start < block.end);
   return isInside && block.state === "closed" ? { ...block, state: "unclear" } : block;
@@ -113,13 +134,13 @@ const AT_LINE_START = /^[ \t]*@(?=[A-Za-z])/gm;
 const WORD = /[A-Za-z][\w-]*(?:\.[\w-]+)*/y;
 
 /** Returns the name of the tag at the offset, if it is ours or is meant to be. */
-function tagNameAt(content: string, start: number, end: number): string | undefined {
+function intendedTagName(content: string, start: number, end: number): string | undefined {
   WORD.lastIndex = start + 1;
   const name = WORD.exec(content)?.[0] ?? "";
   const rest = content.slice(start + 1 + name.length, end);
   const separated = /^redis$/i.test(name) ? /^(?:[ \t]+|:)lock\w{0,3}\b/i.exec(rest)?.[0] : undefined;
   if (separated !== undefined) return name + separated; // `@redis lock`, `@redis:lock`
-  return isMeant(name) || isNear(name) || hasOurAttributes(name, rest) ? name : undefined;
+  return isMeant(name) || isNear(name, rest) || hasOurAttributes(name, rest) ? name : undefined;
 }
 
 /** Returns the comment's content at its own offsets. Spaces replace the comment marks and the `*` of each line. */
@@ -174,14 +195,10 @@ function parseAttributes(
   tagged: string,
   from: number,
   offset: number,
-): { attributes: Attribute[]; problems: Problem[] } {
+): { attributes: Attribute[]; problems: Problem[]; parentheses: Span | undefined } {
   const attributes: Attribute[] = [];
   const problems: Problem[] = [];
   const { content, parentheses } = withoutParentheses(tagged, from);
-  if (parentheses !== undefined) {
-    const { start, end } = parentheses;
-    problems.push(problem("inParentheses", { start: offset + start, end: offset + end }));
-  }
   let at = from;
 
   const take = (pattern: RegExp): RegExpExecArray | null => {
@@ -200,7 +217,7 @@ function parseAttributes(
     const start = at;
     TAG_AFTER_SPACE.lastIndex = at;
     const [, tag = ""] = TAG_AFTER_SPACE.exec(content) ?? [];
-    if (tag === TAG_NAME || DOCUMENTATION.has(tag)) return undefined; // The value is missing.
+    if (tag === TAG_NAME || tag === NEED_NAME || DOCUMENTATION.has(tag)) return undefined; // The value is missing.
     const quoted = take(QUOTED);
     if (quoted !== null) return { ...word(start + 1, at - 1), quoted: true };
     if (/["'`]/.test(content.charAt(at))) {
@@ -258,6 +275,49 @@ function parseAttributes(
     }
     attributes.push({ name, items });
   }
-  // The parentheses may be the cause of all other problems.
-  return { attributes, problems: parentheses === undefined ? problems : problems.slice(0, 1) };
+  const inParentheses = parentheses && {
+    start: offset + parentheses.start,
+    end: offset + parentheses.end,
+  };
+  return { attributes, problems, parentheses: inParentheses };
+}
+
+// ---- blocks of code in comments -------------------------------------------------------------------------
+
+/** A block of code between two fences, which are lines of backticks. */
+interface CodeBlock extends Span {
+  /**
+   * `closed` if all blocks of the comment end, `unclear` if the fence of another block is inside this one, and `open` if a block of the
+   * comment does not end. Only in a closed block is a tag certainly an example.
+   */
+  readonly state: "closed" | "unclear" | "open";
+}
+
+/** Matches a fence. List or quote markers may precede it, and the name of a language may follow it. */
+const FENCE = /^((?:[ \t*+>-]|\d+[.)])*)(`{3,})([^`\n\r\u2028\u2029]*)$/gm;
+
+/** Finds the blocks of code in the content of a comment, by the rules of Markdown. */
+function codeBlocksIn(content: string): CodeBlock[] {
+  const blocks: CodeBlock[] = [];
+  let open: (Pick<CodeBlock, "state"> & { readonly start: number; readonly length: number }) | undefined;
+  for (const { index, 0: line, 1: before = "", 2: fence = "", 3: after = "" } of content.matchAll(FENCE)) {
+    if (open === undefined) open = { start: index, length: fence.length, state: "closed" };
+    else if (fence.length < open.length)
+      continue; // A shorter fence is part of the code.
+    else if (after.trim() === "" && /^[ \t>]*$/.test(before)) {
+      blocks.push({ start: open.start, end: index + line.length, state: open.state });
+      open = undefined;
+    } else open = { ...open, state: "unclear" };
+  }
+  if (open === undefined) return blocks;
+  const last = { start: open.start, end: content.length };
+  return [...blocks, last].map(({ start, end }) => ({ start, end, state: "open" }));
+}
+
+/** Replaces blocks by spaces. */
+function withoutBlocks(content: string, blocks: readonly Span[]): string {
+  let rest = content;
+  for (const { start, end } of blocks)
+    rest = rest.slice(0, start) + " ".repeat(end - start) + rest.slice(end);
+  return rest;
 }

@@ -1,12 +1,20 @@
 import type * as TS from "typescript";
-import type { Parser } from "../parser/parser";
+import type { Parser, Source } from "../parser/parser";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
-import { directives } from "./directives";
-import { isJavaScript } from "./file-kind";
-import { documentedParameter, documentedReturn, promisedBy, type Promised } from "./promised";
-import { statementsOf } from "./scopes";
-import { describe, roleOf, type AnyFunction } from "./syntax";
+import {
+  directives,
+  describe,
+  roleOf,
+  type AnyFunction,
+  documentedParameter,
+  documentedReturn,
+  promisedBy,
+  type Promised,
+} from "./syntax";
+import { isJavaScript } from "./module-syntax";
+import { statementsOf } from "./names";
+import { TAG_NAME } from "./spelling";
 
 export interface FoundFunction {
   readonly fn: AnyFunction;
@@ -29,68 +37,71 @@ export type Target = { readonly bodies: readonly TS.ConciseBody[] } & (
   FoundFunction | { readonly because: Problem }
 );
 
-/** Finds the function that the comment precedes. Searches from the node after the comment inwards. */
+/**
+ * Finds the function that the comment precedes. Searches from the node after the comment inwards.
+ *
+ * @param tag the tag in messages: `@redisLock`
+ */
 export function targetOf(
-  ts: Parser,
-  file: TS.SourceFile,
+  source: Source,
   comment: Span,
   path: readonly TS.Node[],
   at: Span,
+  tag = `@${TAG_NAME}`,
 ): Target {
-  const { owner, outer } = ownerOf(ts, file, comment, path);
+  const { ts, file } = source;
+  const { owner, outer } = ownerOf(source, comment, path);
   if (owner === undefined)
-    return { because: problem("dangling", at), bodies: bodiesAround(ts, path, comment) };
+    return { because: problem("dangling", at, tag), bodies: bodiesAround(ts, path, comment) };
   const inner: TS.Node[] = [];
   for (let node: TS.Node | undefined = owner; node !== undefined;) {
-    const role = roleOf(ts, file, node);
+    const role = roleOf(source, node);
     if (role.is === "function") {
       const { fn } = role;
-      const bodies = fn.body === undefined ? implementationOf(ts, file, outer.at(-1) ?? file, fn) : [fn.body];
-      const around = [...nodesPassingOn(ts, file, outer, owner), ...inner];
+      const bodies = fn.body === undefined ? implementationOf(source, outer.at(-1) ?? file, fn) : [fn.body];
+      const around = [...nodesPassingOn(source, outer, owner), ...inner];
       const promised = promisedBy(ts, fn, around);
-      const name = nameOf(ts, file, [...outer, ...inner, fn]);
+      const name = nameOf(source, [...outer, ...inner, fn]);
       const holder = [...outer, ...inner].at(-1) ?? file;
       const isDocumented = isJavaScript(file);
       const type = isDocumented ? documentedReturn(ts, [...around, fn]) : fn.type;
       const typeOf: FoundFunction["typeOf"] = (parameter) =>
         isDocumented ? documentedParameter(ts, [...around, fn], parameter) : parameter.type;
-      return { fn, name, promised, named: namedBy(ts, file, around), holder, type, typeOf, bodies };
+      return { fn, name, promised, named: namedBy(source, around), holder, type, typeOf, bodies };
     }
     if (role.is === "never") {
       const inside = bodiesIn(ts, node);
       const bodies = inside.length > 0 ? inside : bodyStartingWith(ts, outer, owner);
-      return { because: problem(role.why, at, ...role.words), bodies };
+      return { because: problem(role.why, at, ...role.words, tag), bodies };
     }
     inner.push(node);
     node = role.is === "around" ? role.inside : undefined;
   }
   const around = outer.at(-1) ?? file;
   const innermost = inner.at(-1) ?? owner;
-  const named = functionsNamedIn(ts, file, innermost, outer);
+  const named = functionsNamedIn(source, innermost, outer);
   const isWhole = ts.isFunctionLike(around) || ts.isSemicolonClassElement(owner);
   const inside = [...bodiesIn(ts, isWhole ? around : owner), ...named.bodies];
   const bodies = inside.length > 0 ? inside : bodyStartingWith(ts, outer, owner);
   const isHidden = named.isAnyHidden && bodies.length === 0;
-  const because = problem(isHidden ? "functionElsewhere" : "notAFunction", at, describe(ts, innermost));
+  const because = problem(isHidden ? "functionElsewhere" : "notAFunction", at, describe(ts, innermost), tag);
   return { because, bodies };
 }
 
 /** Returns the name of the function that the comment documents in a declaration file, if the comment precedes a function. */
 export function declaredFunctionAt(
-  ts: Parser,
-  file: TS.SourceFile,
+  source: Source,
   comment: Span,
   path: readonly TS.Node[],
 ): string | undefined {
-  const { owner, outer } = ownerOf(ts, file, comment, path);
-  if (owner === undefined || roleOf(ts, file, owner).is !== "function") return undefined;
-  return nameOf(ts, file, [...outer, owner]);
+  const { owner, outer } = ownerOf(source, comment, path);
+  if (owner === undefined || roleOf(source, owner).is !== "function") return undefined;
+  return nameOf(source, [...outer, owner]);
 }
 
 /** Returns the outermost node that begins with the comment. The comment may also be among the node's modifiers or before its name. */
 function ownerOf(
-  ts: Parser,
-  file: TS.SourceFile,
+  { ts, file }: Source,
   comment: Span,
   path: readonly TS.Node[],
 ): { owner: TS.Node | undefined; outer: readonly TS.Node[] } {
@@ -110,21 +121,16 @@ function ownerOf(
 }
 
 /** Returns the innermost nodes around the expression that only name it or pass it on. */
-function nodesPassingOn(
-  ts: Parser,
-  file: TS.SourceFile,
-  around: readonly TS.Node[],
-  expression: TS.Node,
-): readonly TS.Node[] {
+function nodesPassingOn(source: Source, around: readonly TS.Node[], expression: TS.Node): readonly TS.Node[] {
   const path = [...around, expression];
   const other = around.findLastIndex((node, index) => {
-    const role = roleOf(ts, file, node);
+    const role = roleOf(source, node);
     return role.is !== "around" || role.inside !== path[index + 1];
   });
   return around.slice(other + 1);
 }
 
-function namedBy(ts: Parser, file: TS.SourceFile, around: readonly TS.Node[]): Span | undefined {
+function namedBy({ ts, file }: Source, around: readonly TS.Node[]): Span | undefined {
   const declaration = around.findLast(
     (node) =>
       ts.isVariableDeclaration(node) || ts.isPropertyDeclaration(node) || ts.isPropertyAssignment(node),
@@ -170,13 +176,13 @@ function bodiesAround(ts: Parser, path: readonly TS.Node[], comment: Span): TS.C
 
 /** Returns the bodies of functions that the node passes on by name. `isAnyHidden` says that this file does not declare all of them. */
 function functionsNamedIn(
-  ts: Parser,
-  file: TS.SourceFile,
+  source: Source,
   node: TS.Node,
   outer: readonly TS.Node[],
 ): { bodies: TS.ConciseBody[]; isAnyHidden: boolean } {
+  const { ts } = source;
   if (ts.isImportDeclaration(node)) return { bodies: [], isAnyHidden: true };
-  const found = namesPassedOn(ts, node).map((name) => bodiesNamed(ts, file, name, outer));
+  const found = namesPassedOn(ts, node).map((name) => bodiesNamed(source, name, outer));
   return { bodies: found.flat(), isAnyHidden: found.some((bodies) => bodies.length === 0) };
 }
 
@@ -204,12 +210,7 @@ function namesPassedOn(ts: Parser, node: TS.Node): string[] {
 }
 
 /** Returns the bodies of the functions that the name refers to, from the innermost scope that declares it. */
-function bodiesNamed(
-  ts: Parser,
-  file: TS.SourceFile,
-  name: string,
-  outer: readonly TS.Node[],
-): TS.ConciseBody[] {
+function bodiesNamed({ ts, file }: Source, name: string, outer: readonly TS.Node[]): TS.ConciseBody[] {
   for (const scope of [file, ...outer].toReversed()) {
     const bodies = statementsOf(ts, scope).flatMap((statement): TS.ConciseBody[] => {
       if (ts.isFunctionDeclaration(statement)) {
@@ -229,15 +230,11 @@ function bodiesNamed(
 }
 
 /** Returns the body of the implementation of an overload signature. */
-function implementationOf(
-  ts: Parser,
-  file: TS.SourceFile,
-  around: TS.Node,
-  signature: AnyFunction,
-): TS.ConciseBody[] {
+function implementationOf(source: Source, around: TS.Node, signature: AnyFunction): TS.ConciseBody[] {
+  const { ts, file } = source;
   const bodies: TS.ConciseBody[] = [];
   ts.forEachChild(around, (sibling) => {
-    const role = roleOf(ts, file, sibling);
+    const role = roleOf(source, sibling);
     const isOfThatName =
       role.is === "function" && role.fn.name?.getText(file) === signature.name?.getText(file);
     if (isOfThatName && role.fn.body !== undefined) bodies.push(role.fn.body);
@@ -245,9 +242,9 @@ function implementationOf(
   return bodies;
 }
 
-function nameOf(ts: Parser, file: TS.SourceFile, path: readonly TS.Node[]): string {
+function nameOf(source: Source, path: readonly TS.Node[]): string {
   const names = path.flatMap((node, index) =>
-    isNamedTwice(ts, node, path[index - 1]) ? [] : (roleOf(ts, file, node).name ?? []),
+    isNamedTwice(source.ts, node, path[index - 1]) ? [] : (roleOf(source, node).name ?? []),
   );
   return names.length === 0 ? "anonymous" : names.join(".");
 }

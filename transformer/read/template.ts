@@ -1,5 +1,4 @@
-import type * as TS from "typescript";
-import type { Parser } from "../parser/parser";
+import type { Source } from "../parser/parser";
 import { isExpression } from "./expression";
 import type { Word } from "./tag";
 
@@ -14,7 +13,7 @@ export interface Template {
 }
 
 /** Parses a template. A value ends at the first brace that makes it an expression. If no brace does, it ends at the first one. */
-export function templateIn(ts: Parser, item: Word, file: TS.SourceFile): Template {
+export function templateIn(source: Source, item: Word): Template {
   const word = (start: number, end: number): Word => ({
     start: item.start + start,
     end: item.start + end,
@@ -26,7 +25,7 @@ export function templateIn(ts: Parser, item: Word, file: TS.SourceFile): Templat
   for (;;) {
     const opening = item.text.indexOf(OPENING, from);
     const start = opening + OPENING.length;
-    const end = opening === -1 ? undefined : endOfValue(ts, item.text, start, file);
+    const end = opening === -1 ? undefined : endOfValue(source, item.text, start);
     if (end === undefined) {
       const unclosed = opening === -1 ? undefined : word(opening, item.text.length);
       return { texts: [...texts, word(from, item.text.length)], values, unclosed };
@@ -44,13 +43,13 @@ export function kindOf({ texts }: Pick<Template, "texts">): string {
   return kindOfTexts(texts.map(({ text }) => text));
 }
 
-/** Returns the same for a woven template. */
+/** Returns the texts of a woven template with `${}` between them. */
 export function kindOfTexts(texts: readonly string[]): string {
   return texts.join(`${OPENING}}`);
 }
 
-function endOfValue(ts: Parser, text: string, start: number, file: TS.SourceFile): number | undefined {
+function endOfValue(source: Source, text: string, start: number): number | undefined {
   const ends: number[] = [];
   for (let end = text.indexOf("}", start); end !== -1; end = text.indexOf("}", end + 1)) ends.push(end);
-  return ends.find((end) => isExpression(ts, text.slice(start, end), file)) ?? ends[0];
+  return ends.find((end) => isExpression(source, text.slice(start, end))) ?? ends[0];
 }

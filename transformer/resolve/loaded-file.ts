@@ -3,8 +3,9 @@ import { builtinModules, createRequire } from "node:module";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Parser } from "../parser/parser";
-import { isInstalled, packageEntry } from "./package-entry";
-import { sourceFileOf, specifiersIn } from "./specifiers";
+import { isInstalled } from "./installed";
+import { packageEntry } from "./package-entry";
+import { sourceAt, specifiersIn } from "./specifiers";
 
 // Finds the file that Node runs for an import. A compiler may read a different file for the same import: see `CompiledFiles`.
 
@@ -69,8 +70,7 @@ export function resolvedFrom(importer: string, id: string): string | undefined {
 export function filesBehind(ts: Parser, first: string): string[] {
   const files = new Set(isOwnFile(first) ? [first] : []);
   for (const file of files) {
-    const source = sourceFileOf(ts, file);
-    for (const { text } of specifiersIn(ts, source)) {
+    for (const { text } of specifiersIn(sourceAt(ts, file))) {
       const next = text.startsWith(".")
         ? fileAt(resolve(dirname(file), text))
         : loadedFromPackage(text, file);

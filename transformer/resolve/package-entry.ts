@@ -12,11 +12,6 @@ export function isTypeScript(file: string): boolean {
   return TYPESCRIPT.test(file);
 }
 
-/** Whether the file is in a package that is not linked. No plugin of ours changes it, and Node runs no TypeScript there. */
-export function isInstalled(file: string): boolean {
-  return file.split(/[\\/]/).includes("node_modules");
-}
-
 /** Returns the file that Node loads for a package's specifier in a module of that directory. The file may not exist. */
 export function packageEntry(specifier: string, from: string): string | undefined {
   const [, name = "", subpath = ""] = /^((?:@[^/]+\/)?[^./@#:][^/:]*)(\/.*)?$/.exec(specifier) ?? [];

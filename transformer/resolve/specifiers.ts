@@ -1,19 +1,19 @@
 import { readFileSync } from "node:fs";
 import type * as TS from "typescript";
-import type { Parser } from "../parser/parser";
+import type { Parser, Source } from "../parser/parser";
 
 /** Parses the file so that each node knows its parent. */
-export function sourceFileOf(ts: Parser, path: string): TS.SourceFile {
-  return ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest, true);
+export function sourceAt(ts: Parser, path: string): Source {
+  return { ts, file: ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest, true) };
 }
 
 /** Returns the specifiers of all modules that the file loads when it runs. Imports of types are erased. */
-export function specifiersIn(ts: Parser, file: TS.SourceFile): TS.StringLiteralLike[] {
-  return allSpecifiersIn(ts, file).filter(isLoaded(ts));
+export function specifiersIn(source: Source): TS.StringLiteralLike[] {
+  return allSpecifiersIn(source).filter(isLoaded(source.ts));
 }
 
 /** Returns all module specifiers in a file: of `import`, `export`, `import()`, and `require()`. */
-export function allSpecifiersIn(ts: Parser, file: TS.SourceFile): TS.StringLiteralLike[] {
+export function allSpecifiersIn({ ts, file }: Source): TS.StringLiteralLike[] {
   const found: TS.StringLiteralLike[] = [];
   const visit = (node: TS.Node): void => {
     const specifier = specifierOf(ts, node);

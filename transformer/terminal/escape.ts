@@ -6,7 +6,7 @@ export function onOneLine(text: string): string {
   return text.replaceAll(UNSEEN, inCode);
 }
 
-/** Does the same for text of several lines, such as source code, and keeps line breaks and tabs. */
+/** Escapes text of several lines, such as source code. Keeps line breaks and tabs. */
 export function onItsLines(text: string): string {
   return text
     .replaceAll("\r\n", "\n")
@@ -14,7 +14,7 @@ export function onItsLines(text: string): string {
 }
 
 /** Returns equivalent JSON with these characters escaped. Only its strings can contain them, except for the line breaks between values. */
-export function inJson(json: string): string {
+export function escapeInJson(json: string): string {
   return json.replaceAll(UNSEEN, (found) => (found === "\n" ? found : inCode(found)));
 }
 

@@ -6,7 +6,7 @@ const plain: Paint = (text) => text;
 const painted =
   (begin: number, end: number): Paint =>
   (text) =>
-    `\u001B[${begin}m${text}\u001B[${end}m`;
+    text === "" ? "" : `\u001B[${begin}m${text}\u001B[${end}m`;
 
 /** Returns colors if the stream is a terminal. `NO_COLOR` and `FORCE_COLOR` override that, as in other tools. */
 export function palette(

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline/promises";
 import { redacted } from "../../runtime/base/format-value";
-import { inJson, onItsLines, onOneLine } from "./escape";
+import { escapeInJson, onItsLines, onOneLine } from "./escape";
 import { palette, type Style } from "./palette";
 
 // All output of the command line goes through this file. Keys, tags, values, and errors may come from anyone. So this file removes terminal
@@ -89,7 +89,7 @@ export function printError(...lines: readonly SafeText[]): void {
 
 /** Prints a value as JSON for programs. Strings are not redacted, and JSON escapes them itself. */
 export function printJson(value: unknown, indent?: number): void {
-  process.stdout.write(`${inJson(JSON.stringify(value, undefined, indent))}\n`);
+  process.stdout.write(`${escapeInJson(JSON.stringify(value, undefined, indent))}\n`);
 }
 
 const CLEAR = "\u001B[2J\u001B[H";

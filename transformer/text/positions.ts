@@ -50,7 +50,7 @@ export class Positions {
     return { start: offset, end: Math.min(piece.from.end, offset + end - start) };
   }
 
-  /** Returns the same for a line and a column, both counted from 0. Lines do not change. */
+  /** Returns the line and the column on disk for those in the woven text, all counted from 0. Lines do not change. */
   columnToDisk(line: number, column: number): { line: number; column: number } {
     this.#lineStarts ??= { disk: lineStarts(this.#onDisk), woven: lineStarts(this.#woven) };
     const { disk, woven } = this.#lineStarts;

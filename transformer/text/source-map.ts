@@ -2,7 +2,7 @@ import { decode, encode, type SourceMapSegment } from "@jridgewell/sourcemap-cod
 import type { Positions } from "./positions";
 
 /** A text on disk whose woven form was compiled. */
-export interface Source {
+export interface TextOnDisk {
   readonly text: string;
   readonly positions: Positions;
 }
@@ -29,10 +29,10 @@ export function inlineMap(map: object): string {
 export function mapToDisk(
   fileName: string,
   output: string,
-  sourceOf: (source: string, map: SourceMap) => Source | undefined,
+  sourceOf: (source: string, map: SourceMap) => TextOnDisk | undefined,
 ): string {
   return editMap(fileName, output, (map) =>
-    ledToDisk(
+    mappedToDisk(
       map,
       map.sources.map((source) => sourceOf(source, map)),
     ),
@@ -51,7 +51,7 @@ function toBase64(text: string): string {
 }
 
 /** Returns the map with the positions and the texts of its sources on disk. */
-export function ledToDisk(map: SourceMap, sources: readonly (Source | undefined)[]): SourceMap {
+export function mappedToDisk(map: SourceMap, sources: readonly (TextOnDisk | undefined)[]): SourceMap {
   const correctSegment = (segment: SourceMapSegment): SourceMapSegment => {
     if (segment.length === 1) return segment;
     const [column, index, sourceLine, sourceColumn, name] = segment;

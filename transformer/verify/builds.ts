@@ -1,7 +1,7 @@
-import { countTags, proofOf, settingAgainstOutput, type Proof, type Unproved } from "./check";
+import { isTestFile } from "../analyze/test-files";
+import { countTags, proofOf, settingThatPreventsOutput, whatOf, type Proof, type Unproved } from "./check";
 import { positionOf, type Position } from "./position";
-import type { Project } from "./project";
-import { isTestFile } from "./test-files";
+import type { Project, TaggedFunction } from "./project";
 
 /** The result of checking the output of several projects. */
 export interface CheckedBuilds {
@@ -20,6 +20,8 @@ export interface CheckedBuilds {
   readonly silent: Project | undefined;
   /** Other projects that would write code for the tags, but have written none. */
   readonly unbuilt: readonly Project[];
+  /** The output files that were compared. */
+  readonly outputs: ReadonlySet<string>;
 }
 
 /**
@@ -55,12 +57,13 @@ export function checkBuilds(
     unproved,
     builders,
     writers: [...projects, ...builders].filter(
-      (one) => settingAgainstOutput(one) === undefined && proof(one).hasOutput,
+      (one) => settingThatPreventsOutput(one) === undefined && proof(one).hasOutput,
     ),
     shared: projects.filter((_, index) => all[index]?.builders.length !== 0),
     leftOut,
     silent: projects.find((_, index) => all[index]?.isSilent === true),
     unbuilt: distinct(all.flatMap((one) => one.unbuilt)),
+    outputs: new Set([...proofs.values()].flatMap(({ outputs }) => Array.from(outputs))),
   };
 }
 
@@ -77,12 +80,12 @@ function checkBuild(
   alternativesOf: (project: Project) => readonly Project[],
   proof: (project: Project) => Proof,
 ): CheckedBuild {
-  const writes = settingAgainstOutput(project) === undefined;
+  const writes = settingThatPreventsOutput(project) === undefined;
   const own = writes ? proof(project) : undefined;
   const ownResult = { unproved: own?.unproved ?? [], builders: [], leftOut: [], unbuilt: [] };
   if (countTags([project]) === 0) return { ...ownResult, isSilent: false };
   const others = alternativesOf(project).filter(
-    (other) => other.config !== project.config && settingAgainstOutput(other) === undefined,
+    (other) => other.config !== project.config && settingThatPreventsOutput(other) === undefined,
   );
   const builders = others.filter((other) => proof(other).hasOutput);
   if (builders.length === 0) return { ...ownResult, unbuilt: others, isSilent: !writes };
@@ -114,10 +117,10 @@ function checkBuild(
   for (const file of project.files) {
     const { fileName } = file.source;
     if (writers.some((writer) => compiles(writer, fileName))) continue;
-    for (const site of file.sites) {
+    for (const site of file.functions) {
       const place = positionOf(file, site);
       if (isTest(fileName)) leftOut.push(place);
-      else unproved.push({ ...place, reason: "uncompiled", message: uncompiled(site.name) });
+      else unproved.push({ ...place, reason: "uncompiled", message: uncompiled(site) });
     }
   }
   if (own?.unproved.length === 0 && unproved.length === 0) return { ...ownResult, isSilent: false };
@@ -128,8 +131,8 @@ function compiles({ files }: Project, fileName: string): boolean {
   return files.some(({ source }) => source.fileName === fileName);
 }
 
-function uncompiled(name: string): string {
-  return `\`${name}\` is not proved to be locked: none of the built projects compiles this file.`;
+function uncompiled(site: TaggedFunction): string {
+  return `Cannot verify ${whatOf(site)} of \`${site.name}\`: none of the built projects compiles this file.`;
 }
 
 function isSamePosition(one: Position, other: Position): boolean {

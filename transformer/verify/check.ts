@@ -1,14 +1,14 @@
+import { TAG_NAME } from "../read/spelling";
 import { groupedBy } from "../text/grouped-by";
-import type { WovenSite } from "../weave/weave";
-import { isSameEssence } from "./canonical";
+import { isSameEssence, type Essence } from "./locks/canonical";
 import { locksIn, type Lock, type Locks } from "./locks/locks";
 import { outputFiles, readOutput, shortPath } from "./outputs";
 import { positionOf, type Position } from "./position";
-import type { Project, TaggedFile } from "./project";
+import type { Project, TaggedFile, TaggedFunction } from "./project";
 
 /** The reason why the output does not prove a lock. */
 export type Reason =
-  "missing" | "unwoven" | "broken" | "stale" | "tooFew" | "copies" | "cannotTell" | "uncompiled";
+  "missing" | "unwoven" | "broken" | "stale" | "tooFew" | "copies" | "cannotTell" | "uncompiled" | "bundled";
 
 /** A tag whose lock is not proved. */
 export interface Unproved extends Position {
@@ -22,11 +22,11 @@ export interface Checked {
   readonly unproved: readonly Unproved[];
 }
 
-/** A tag, the lock that the transformer writes for it, and the output file that must contain the lock. */
-interface Expected {
+/** A tag, the lock or the check that the transformer writes for it, and the output file that must contain the lock. */
+export interface Expected {
   readonly project: Project;
   readonly file: TaggedFile;
-  readonly site: WovenSite;
+  readonly site: TaggedFunction;
   readonly lock: Lock;
   readonly output: string;
 }
@@ -41,13 +41,15 @@ export interface Proof {
   readonly hasOutput: boolean;
   /** The output file that must contain the lock of the tag in this place. */
   readonly outputOf: (place: Position) => string | undefined;
+  /** The output files that must contain the locks. */
+  readonly outputs: ReadonlySet<string>;
 }
 
 /**
  * Compares the compiler's output on disk with the transformer's output for the current sources. A tag is proved if the
  * output file has a function at the same place among classes and functions. That function must only open the same lock
- * (same options, same key), acquire it, and run a body between `try` and `release`, with its returns awaited. Comments
- * and strings prove nothing.
+ * (same options, same key), acquire it, and run a body between `try` and `release`, with its returns awaited. For a
+ * `@needsLock`, the function must first check the same lock. Comments and strings prove nothing.
  *
  * This does not prove that the body is that of the source. A change outside the tags goes unnoticed.
  */
@@ -65,7 +67,12 @@ export function proofOf(project: Project, cwd: string): Proof {
       unproved.push(...compare(ofOutput, locksIn(project.ts, output, text), name, "exact"));
     }
   }
-  return { unproved, hasOutput, outputOf: (place) => outputs.get(keyOf(place)) };
+  return {
+    unproved,
+    hasOutput,
+    outputOf: (place) => outputs.get(keyOf(place)),
+    outputs: new Set(outputs.values()),
+  };
 }
 
 function keyOf({ file, line, column }: Position): string {
@@ -106,19 +113,21 @@ type FilesOf = (project: Project) => readonly TaggedFile[];
 /** The number of places in the sources that have a tag. */
 export function countTags(projects: readonly Project[], filesOf: FilesOf = ({ files }) => files): number {
   const places = projects.flatMap((project) =>
-    filesOf(project).flatMap(({ source, sites }) => sites.map(({ start }) => `${source.fileName} ${start}`)),
+    filesOf(project).flatMap(({ source, functions }) =>
+      functions.map(({ start }) => `${source.fileName} ${start}`),
+    ),
   );
   return new Set(places).size;
 }
 
 /** Returns the setting that keeps TypeScript from writing code. */
-export function settingAgainstOutput({ options }: Project): string | undefined {
+export function settingThatPreventsOutput({ options }: Project): string | undefined {
   return options.noEmit ? "noEmit" : options.emitDeclarationOnly ? "emitDeclarationOnly" : undefined;
 }
 
 // ---- what the output must contain -----------------------------------------------------------------------
 
-function expectedOf(
+export function expectedOf(
   projects: readonly Project[],
   filesOf: FilesOf,
 ): { expected: Expected[]; unproved: Unproved[] } {
@@ -131,7 +140,7 @@ function expectedOf(
       for (const [name, text] of emitted) {
         if (!made.has(name)) made.set(name, [...locksIn(project.ts, name, text).locks]);
       }
-      for (const site of file.sites) {
+      for (const site of file.functions) {
         const [output] = emitted.keys();
         const lock = output === undefined ? undefined : takeLock(made.get(output), site);
         if (lock !== undefined && output !== undefined) {
@@ -154,28 +163,37 @@ function expectedOf(
 }
 
 /**
- * Removes and returns the first lock with the site's name. Functions with the same name have the same order in the output as in the source.
+ * Removes and returns the first lock or check with the site's name. Functions with the same name have the same order in the output as in the
+ * source.
  */
-function takeLock(made: Lock[] | undefined, site: WovenSite): Lock | undefined {
-  const index = made?.findIndex((lock) => lock.site === site.name) ?? -1;
+function takeLock(made: Lock[] | undefined, { tag, name }: TaggedFunction): Lock | undefined {
+  const index = made?.findIndex((lock) => lock.tag === tag && lock.site === name) ?? -1;
   return index === -1 ? undefined : made?.splice(index, 1)[0];
 }
 
 // ---- what the output contains ---------------------------------------------------------------------------
 
-function compare(expected: readonly Expected[], found: Locks, output: string, level: Level): Unproved[] {
+export function compare(
+  expected: readonly Expected[],
+  found: Locks,
+  output: string,
+  level: Level,
+): Unproved[] {
   const groups = groupedBy(expected, ({ lock }) => lock[level] + JSON.stringify(lock.key));
   return [...groups.values()].flatMap((group) => {
     const made = group.map(({ lock }) => lock);
     const same = found.locks.filter((lock) => made.some((one) => isSame(one, lock, level)));
     const whole = same.filter((lock) => made.some((one) => isAwaited(one, lock)));
     if (isEachProved(whole, made, level)) return [];
-    const count = `${whole.length} of ${made.length} locks of that name and key`;
+    const what = made.every(({ tag }) => tag === TAG_NAME) ? "locks" : "checks";
     if (whole.length >= made.length) {
-      const copies = `\`${output}\` holds ${count}, but they may be copies of one`;
+      const copies = `\`${output}\` contains ${whole.length} ${what} of that name and key for ${made.length} functions, but they may be copies of one`;
       return group.map((one) => because("copies", one, copies));
     }
-    if (whole.length > 0) return group.map((one) => because("tooFew", one, `\`${output}\` holds ${count}`));
+    if (whole.length > 0) {
+      const tooFew = `\`${output}\` contains only ${whole.length} of ${made.length} ${what} of that name and key`;
+      return group.map((one) => because("tooFew", one, tooFew));
+    }
     if (same.length > 0) {
       const early = `in \`${output}\` it releases its lock before the returned promise settles`;
       return group.map((one) => because("broken", one, early));
@@ -188,21 +206,41 @@ function compare(expected: readonly Expected[], found: Locks, output: string, le
 
 /** Returns the report for a tag if none of the locks is the expected one. */
 function withoutLock(one: Expected, { locks, broken }: Locks, output: string): Unproved {
-  const { name } = one.site;
-  const other = locks.find(({ site }) => site === name);
+  const { tag, name } = one.site;
+  const other = locks.find((lock) => lock.tag === tag && lock.site === name);
   if (other !== undefined) return because("stale", one, staleness(one.lock, other, output));
-  return broken.includes(name)
-    ? because("broken", one, `in \`${output}\` its lock does not surround its body`)
-    : because("unwoven", one, `\`${output}\` does not lock it`);
+  const isOfLock = tag === TAG_NAME;
+  if (!broken.includes(name))
+    return because("unwoven", one, `\`${output}\` does not ${isOfLock ? "lock" : "check"} it`);
+  const problem = isOfLock ? "its lock does not surround its body" : "its check does not precede its body";
+  return because("broken", one, `in \`${output}\` ${problem}`);
 }
 
-function isSame(expected: Lock, found: Lock, level: Level): boolean {
+export function isSame(expected: Lock, found: Lock, level: Level): boolean {
   if (level === "exact") return expected.exact === found.exact;
   return (
-    expected.loose === found.loose &&
+    expected.steps === found.steps &&
+    areSameOptions(expected, found) &&
     expected.key.length === found.key.length &&
     expected.key.every((part, index) => isSameEssence(part, found.key[index]))
   );
+}
+
+function areSameOptions({ options: expected }: Lock, { options: found }: Lock): boolean {
+  return (
+    expected.size === found.size &&
+    [...expected].every(([name, value]) => found.has(name) && isSameOption(value, found.get(name)))
+  );
+}
+
+/** Whether two values of an option are the same. A bundler may put a constant in place of an expression. */
+function isSameOption(expected: unknown, found: unknown): boolean {
+  if (!isEssence(expected)) return expected === found;
+  return isSameEssence(expected, isEssence(found) ? found : { reads: "", literals: String(found) });
+}
+
+function isEssence(option: unknown): option is Essence {
+  return typeof option === "object" && option !== null;
 }
 
 /** Whether the found lock awaits everything that the expected one awaits. */
@@ -230,28 +268,36 @@ function differentBodies(locks: readonly Lock[]): number {
 }
 
 function staleness(expected: Lock, found: Lock, output: string): string {
+  const what = expected.tag === TAG_NAME ? "lock" : "check";
   const names = new Set([...expected.options.keys(), ...found.options.keys()]);
   const differences = [...names]
-    .filter((name) => expected.options.get(name) !== found.options.get(name))
+    .filter((name) => !isSameOption(expected.options.get(name), found.options.get(name)))
     .map((name) => `${name}=${formatOption(found, name)} instead of ${name}=${formatOption(expected, name)}`);
   if (differences.length === 0) {
     differences.push("another key, error class, place in the file, or version of lockweave");
   }
-  return `its lock in \`${output}\` differs from the tag: ${differences.join(", ")}`;
+  return `its ${what} in \`${output}\` differs from the tag: ${differences.join(", ")}`;
 }
 
 function formatOption({ options }: Lock, name: string): string {
-  return options.has(name) ? String(options.get(name)) : "(default)";
+  const value = options.get(name);
+  if (isEssence(value)) return "(another expression)";
+  return options.has(name) ? String(value) : "(default)";
 }
 
-function because(reason: Reason, { file, site }: Expected, message: string): Unproved {
+export function because(reason: Reason, { file, site }: Expected, message: string): Unproved {
   return {
     ...positionOf(file, site),
     reason,
-    message: `${nameOf(site)} is not proved to be locked: ${message}.`,
+    message: `Cannot verify ${whatOf(site)} of ${nameOf(site)}: ${message}.`,
   };
 }
 
-function nameOf({ name }: WovenSite): string {
+/** Returns what the output must contain for the tag. */
+export function whatOf({ tag }: TaggedFunction): string {
+  return tag === TAG_NAME ? "the lock" : "the `@needsLock`";
+}
+
+function nameOf({ name }: TaggedFunction): string {
   return `\`${name}\``;
 }

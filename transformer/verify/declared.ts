@@ -1,6 +1,5 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
-import type * as TS from "typescript";
-import type { Parser } from "../parser/parser";
+import type { Parser, Source } from "../parser/parser";
 import { declaredTags, tagsOfSource, type DeclaredTag } from "../read/declared-tags";
 import { mayHaveTags } from "../read/spelling";
 import { locksIn, type Lock } from "./locks/locks";
@@ -16,17 +15,14 @@ export interface Unlocked {
 const HAS_REFUSAL = /: LW\d{4}: .*refuses to run unlocked\./;
 
 /**
- * Compares the tags of a declaration file with the JavaScript beside it. A build that ignored the weave leaves the comments, and no locks.
+ * Compares the tags of a declaration file with the JavaScript next to it. A build that ignored the weave leaves the comments, and no locks.
  * If the file's source map leads to sources, their tags count, too, such as those of private members and those in removed comments.
  *
  * @param code the JavaScript, if it is known already
  */
-export function unlockedByDeclarations(
-  ts: Parser,
-  declarations: TS.SourceFile,
-  code?: string,
-): Unlocked | undefined {
-  const declared = mayHaveTags(declarations.text) ? declaredTags(ts, declarations) : [];
+export function unlockedByDeclarations(source: Source, code?: string): Unlocked | undefined {
+  const { ts, file: declarations } = source;
+  const declared = mayHaveTags(declarations.text) ? declaredTags(source) : [];
   const ofSources = mappedSources(declarations).flatMap(({ path }) => tagsInFile(ts, path));
   // Declarations may be older than their sources.
   const others = declared.filter(({ flag }) => ofSources.every((tag) => tag.flag !== flag));
@@ -48,8 +44,8 @@ export function unlockedOf(
 }
 
 /**
- * Returns the tags that no file locks, if a file contains the name of their function, because a bundler leaves out code that nobody
- * exports. Returns `undefined` if there are no such tags, or no files.
+ * Returns the tags that no file locks. A tag counts only if a file contains the name of its function, because a bundler leaves out unused
+ * code. Returns `undefined` if there are no such tags, or no files.
  */
 export function unlockedInAll(
   ts: Parser,
@@ -70,9 +66,10 @@ export function unlockedInAll(
 /** Returns the tags without a lock among these. */
 export function notLockedBy(tags: readonly DeclaredTag[], locks: readonly Lock[]): DeclaredTag[] {
   return tags.filter(
-    ({ flag, name }) =>
+    ({ tag, flag, name }) =>
       !locks.some(
-        ({ site, options }) =>
+        ({ tag: made, site, options }) =>
+          made === tag &&
           (options.get("businessFlag") ?? options.get("key")) === flag &&
           (name === undefined || site === name),
       ),

@@ -1,34 +1,45 @@
+import { isTestFile } from "../analyze/test-files";
 import type { Reason, Unproved } from "./check";
+import { shortPath } from "./outputs";
 import type { Project } from "./project";
-import { isTestFile } from "./test-files";
 
-/** What writes the output of `nest build`: TypeScript, for its builders tsc and webpack, or another compiler. */
-export type NestOutput = "tsc" | "swc" | "rspack";
+/** The builder that writes the output of `nest build`. */
+export type NestOutput = "tsc" | "webpack" | "swc" | "rspack";
 
-/**
- * Returns advice for tags that are not proved, one piece of advice a line.
- *
- * @param isBundled whether `--output` names the output
- * @param init the command line of \`lockweave init\`
- * @param nest what writes the output if NestJS builds the project
- */
+export interface CheckedProject {
+  readonly cwd: string;
+  /** Whether `--output` names the output. */
+  readonly isBundled: boolean;
+  /** The builder that writes the output if NestJS builds the project. */
+  readonly nest: NestOutput | undefined;
+  /** Returns the command line that runs a program of an installed package. */
+  readonly running: (...words: readonly string[]) => string;
+}
+
+/** Returns advice for tags that are not proved, one piece of advice a line. */
 export function fixesFor(
   projects: readonly Project[],
   unproved: readonly Unproved[],
-  isBundled: boolean,
-  init: string,
-  nest: NestOutput | undefined,
+  { cwd, isBundled, nest, running }: CheckedProject,
 ): string[] {
+  const init = running("lockweave", "init");
   const reasons = new Set(unproved.map(({ reason }) => reason));
   const has = (...some: Reason[]): boolean => some.some((reason) => reasons.has(reason));
   const { builder = "tspc", config = "" } = projects[0] ?? {};
-  const entries = projects
-    .filter(({ files, builder: by }) => files.length > 0 && by === "tspc")
-    .map(({ plugin }) => plugin);
+  const withoutPlugin = projects.filter(
+    ({ files, builder: by, plugin }) =>
+      files.length > 0 && by === "tspc" && plugin?.transformProgram !== true,
+  );
   const isIncremental = projects.some(
     ({ options }) => options.composite === true || options.incremental === true,
   );
   const advice: string[] = [];
+  const needsBundle = !isBundled && bundles(nest) && has("missing", "unwoven", "tooFew", "stale", "broken");
+  if (needsBundle) {
+    advice.push(
+      `NestJS builds with ${nest}, which writes bundles. Name them with \`--output\`, for example: \`${running("lockweave", "check", "--output", "dist")}\`.`,
+    );
+  }
   if (builder === "another") {
     if (has("unwoven", "tooFew", "copies", "broken", "stale")) {
       advice.push(
@@ -45,10 +56,11 @@ export function fixesFor(
     !isBundled &&
     (nest === undefined || nest === "tsc") &&
     has("unwoven", "tooFew", "broken") &&
-    entries.some((plugin) => plugin?.transformProgram !== true)
+    withoutPlugin.length > 0
   ) {
+    const names = withoutPlugin.map((project) => `\`${shortPath(project.config, cwd)}\``).join(", ");
     advice.push(
-      'Add { "transform": "lockweave/transformer", "transformProgram": true } to `plugins` in tsconfig.json.',
+      `Add { "transform": "lockweave/transformer", "transformProgram": true } to \`plugins\` in ${names}.`,
     );
   }
   if (has("unwoven", "tooFew")) {
@@ -60,8 +72,8 @@ export function fixesFor(
       ? `Build with Lockweave's plugin for your bundler, or compile with \`${builder}\` and bundle its output`
       : `Compile with \`${builder}\``;
     advice.push(
-      !isBundled && nest !== undefined
-        ? fixOfNest(nest, init)
+      nest !== undefined && (!isBundled || bundles(nest))
+        ? fixOfNest(nest, running)
         : `${how}. Plain \`tsc\`, TypeScript 7, esbuild, swc, and Node's type stripping ignore plugins silently.`,
     );
     if (isBundled && unproved.some(({ file }) => isTestFile(file, config))) {
@@ -73,13 +85,19 @@ export function fixesFor(
       "Rename functions that share a name and a key. In different files, their locks look like copies of one lock.",
     );
   }
-  if (has("missing", "stale"))
+  if (has("missing", "stale") && !needsBundle) {
+    const by = isBundled ? "" : ` with \`${nest === undefined ? builder : "nest build"}\``;
     advice.push(
-      `Build again${isBundled ? "" : ` with \`${nest === undefined ? builder : "nest build"}\``}. The output was not built from these sources.`,
+      has("stale")
+        ? `Build again${by}. The output was not built from these sources.`
+        : `Build${by} first. There is no output of these sources.`,
     );
+  }
   if (has("unwoven", "missing", "stale") && isIncremental && builder === "tspc") {
     if (nest === undefined)
-      advice.push("Use `tspc -b --force`. TypeScript does not rebuild what plain `tsc -b` has built.");
+      advice.push(
+        `Use \`${running("tspc", "-b", "--force")}\`. TypeScript does not rebuild what plain \`tsc -b\` has built.`,
+      );
     else if (nest === "tsc")
       advice.push(
         "If `nest build` changes nothing, delete the `.tsbuildinfo` files. TypeScript skips files that have not changed.",
@@ -90,21 +108,34 @@ export function fixesFor(
       "Set the `target` of bundlers and minifiers to es2018 or later, so that they keep async functions.",
     );
   }
-  if (has("stale", "broken") && !isBundled) {
+  if (has("stale", "broken") && !isBundled && !needsBundle) {
     advice.push("If a bundler or a minifier writes the output, name its files with `--output`.");
   }
+  if (has("bundled")) {
+    advice.push(
+      `Another tool compiled the sources once more. Add Lockweave's plugin to it, which \`${init}\` does for the common ones, and build again. If nothing runs these files, delete them.`,
+    );
+  }
   if (has("uncompiled")) {
-    advice.push("Build the project that compiles these files, or name it: `lockweave check -p <tsconfig>`.");
+    advice.push(
+      `Build the project that compiles these files, or name it: \`${running("lockweave", "check", "-p", "<tsconfig>")}\`.`,
+    );
   }
   if (has("cannotTell"))
     advice.push("Configure TypeScript to emit these files, with `target` es2015 or later.");
   return advice;
 }
 
-function fixOfNest(nest: NestOutput, init: string): string {
+/** Whether the builder of NestJS writes bundles instead of one file for each source. */
+export function bundles(nest: NestOutput | undefined): nest is "webpack" | "rspack" {
+  return nest === "webpack" || nest === "rspack";
+}
+
+function fixOfNest(nest: NestOutput, running: CheckedProject["running"]): string {
+  const init = running("lockweave", "init");
   if (nest === "swc")
-    return `The output of swc never contains locks. \`lockweave/register\` weaves it when the application starts, and \`${init}\` sets this up. \`lockweave check --watch\` checks the tags.`;
+    return `The output of swc never contains locks. \`lockweave/register\` weaves it when the application starts, and \`${init}\` sets this up. \`${running("lockweave", "check", "--watch")}\` checks the tags.`;
   if (nest === "rspack")
-    return `Run \`${init}\`, which adds Lockweave's plugin to the configuration of Rspack. Then build again with \`nest build\`, and name the output with \`--output\`.`;
-  return `Run \`${init}\`, which patches TypeScript for \`nest build\`, and build again. If it is set up, \`npm install\` may have undone the patch: run \`ts-patch install\`.`;
+    return `Run \`${init}\`, which adds Lockweave's plugin to the configuration of Rspack. Then build again with \`nest build\`.`;
+  return `Run \`${init}\`, which patches TypeScript for \`nest build\`, and build again. If it is set up, \`npm install\` may have undone the patch: run \`${running("ts-patch", "install")}\`.`;
 }

@@ -11,7 +11,7 @@ import { UsageError } from "../terminal/usage-error";
 export function outputFiles(paths: readonly string[], cwd: string): string[] {
   const files = paths.flatMap((path) => {
     const found = filesAt(path, cwd);
-    if (found.length === 0) throw new UsageError(`\`--output ${path}\`: there is no such JavaScript file.`);
+    if (found.length === 0) throw new UsageError(`No JavaScript file matches \`--output ${path}\`.`);
     return found;
   });
   return [...new Set(files)];

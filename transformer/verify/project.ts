@@ -1,7 +1,10 @@
 import type * as TS from "typescript";
 import type { Analysis } from "../analyze/analyze";
 import type { Parser } from "../parser/parser";
+import type { NeedPlan } from "../read/need";
+import type { TagName } from "../read/spelling";
 import type { Problem } from "../text/problems";
+import type { Span } from "../text/span";
 import type { Woven, WovenSite } from "../weave/weave";
 
 /** The compiler's project behind one tsconfig.json. */
@@ -29,7 +32,7 @@ export interface Project {
   readonly linked: () => readonly TaggedFile[];
   /** Returns the problems of tags that only a type checker finds. */
   readonly typeProblems: () => readonly PlacedProblem[];
-  /** Returns the analysis of what the tagged functions do to each other, or `undefined` if there is no type checker to use. */
+  /** Returns the analysis of how the tagged functions affect each other, or `undefined` without a type checker. */
   readonly analysis: () => Analysis | undefined;
   /** Returns all files that the weave changes, or `undefined` if TypeScript's own formatter and checker are missing. */
   readonly wovenSources: () => readonly WovenSource[] | undefined;
@@ -52,10 +55,23 @@ export interface PlacedProblem {
   readonly problem: Problem;
 }
 
+/** A tag, and the name of its function. */
+export interface TaggedFunction extends Span {
+  readonly tag: TagName;
+  readonly name: string;
+  /** The offset of the function's body. */
+  readonly bodyAt: number;
+}
+
 /** A source file of the project that has tags. */
 export interface TaggedFile {
   readonly source: TS.SourceFile;
   readonly sites: readonly WovenSite[];
+  readonly needs: readonly NeedPlan[];
+  /** The functions that are locked or checked in the woven code. A function with several tags occurs once for each. */
+  readonly functions: readonly TaggedFunction[];
+  /** The positions of all tags, including those of needs. */
+  readonly tags: readonly Span[];
   readonly problems: readonly Problem[];
   /** Likely mistakes that do no harm to the build. */
   readonly warnings: readonly Problem[];

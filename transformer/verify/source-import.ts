@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import type * as TS from "typescript";
 import { notAllowed } from "../analyze/allowed";
 import type { DeclaredTag } from "../read/declared-tags";
+import { groupedBy } from "../text/grouped-by";
 import { problem } from "../text/problems";
 import type { PlacedProblem } from "./project";
 
@@ -30,7 +31,9 @@ export function importProblem(
   return notAllowed([{ file, problem: found, isCertain: true, proof: [{ file, ...at }] }]);
 }
 
-/** Returns the names of the functions for messages. */
+/** Returns the names of the functions and their tags for messages: `` `pay`, `refund` with `@redisLock` ``. */
 export function namesOf(tags: readonly DeclaredTag[]): string {
-  return tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
+  return [...groupedBy(tags, ({ tag }) => tag)]
+    .map(([tag, all]) => `${all.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ")} with \`@${tag}\``)
+    .join(", and ");
 }

@@ -10,7 +10,7 @@ import { sourceMapOf, type MappedSource } from "./source-maps";
 
 /**
  * Returns the tags of a file that its code does not lock. JavaScript that was built without the weave has no locks, although there are tags
- * in its own comments, in the declarations beside it, or in its sources. Without a tag, the cost is a lookup of the declarations and the
+ * in its own comments, in the declarations next to it, or in its sources. Without a tag, the cost is a lookup of the declarations and the
  * sources, and a search in their text.
  */
 export function unlockedIn(ts: Parser, path: string, code: string): Unlocked | undefined {
@@ -19,7 +19,7 @@ export function unlockedIn(ts: Parser, path: string, code: string): Unlocked | u
   );
 }
 
-/** The same, by the tags in its own comments and in the declarations beside it. */
+/** Returns the tags in its own comments, and in the declarations next to it, that its code does not lock. */
 export function unlockedByTags(ts: Parser, path: string, code: string): Unlocked | undefined {
   const built = isJavaScript(path) ? byDeclarations(ts, path, code) : undefined;
   return built ?? byItself(ts, path, code);
@@ -34,7 +34,7 @@ function byDeclarations(ts: Parser, path: string, code: string): Unlocked | unde
   if (!isFile(name)) return undefined;
   const text = readFileSync(name, "utf8");
   if (!mayHaveTags(text)) return undefined;
-  return unlockedByDeclarations(ts, ts.createSourceFile(name, text, ts.ScriptTarget.Latest), code);
+  return unlockedByDeclarations({ ts, file: ts.createSourceFile(name, text, ts.ScriptTarget.Latest) }, code);
 }
 
 function byItself(ts: Parser, path: string, code: string): Unlocked | undefined {

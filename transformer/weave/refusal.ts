@@ -1,26 +1,24 @@
 import type * as TS from "typescript";
-import type { Parser } from "../parser/parser";
+import type { Source } from "../parser/parser";
 import type { Forbidden } from "../read/join-points";
-import type { Insertion, Piece } from "../text/edits";
+import { type Insertion, type Piece, stringLiteral } from "../text/edits";
 import type { Problem } from "../text/problems";
-import { stringLiteral } from "../text/string-literal";
-import { startOfBody } from "./start-of-body";
-import { startOfExpression } from "./start-of-expression";
+import { startOfBody, startOfExpression } from "./lock-template";
 
 /** Makes a body that was not woven throw, so that it never runs unlocked, even if the compiler ignores the error. */
 export function refuse(
-  ts: Parser,
-  file: TS.SourceFile,
+  source: Source,
   { body, because }: Forbidden,
   namespace: string | undefined,
 ): Insertion[] {
+  const { ts, file } = source;
   const reason = reasonOf(file, because, "The function refuses to run unlocked.");
   const refusal =
     namespace === undefined ? `(() => { throw new Error(${reason}); })()` : `${namespace}.refuse(${reason})`;
   const piece = (code: string): Piece => ({ code, from: because, exact: false });
-  if (ts.isBlock(body)) return [startOfBody(ts, file, body, [piece(` ${refusal};`)])];
+  if (ts.isBlock(body)) return [startOfBody(source, body, [piece(` ${refusal};`)])];
   return [
-    { at: startOfExpression(ts, file, body), pieces: [piece(`(${refusal}, `)] },
+    { at: startOfExpression(source, body), pieces: [piece(`(${refusal}, `)] },
     { at: body.end, pieces: [piece(")")] },
   ];
 }
@@ -37,9 +35,9 @@ export function refuseFile(file: TS.SourceFile, because: Problem): Insertion[] {
  * Makes the file throw on load if a tag with a problem has no body that could refuse to run. The tag may have been meant for any function
  * of the file.
  */
-export function refuseToLoad(file: TS.SourceFile, [because]: readonly Problem[]): Insertion[] {
+export function refuseToLoad(file: TS.SourceFile, because: Problem): Insertion[] {
   const [first] = file.statements;
-  if (because === undefined || first === undefined || file.isDeclarationFile) return [];
+  if (first === undefined || file.isDeclarationFile) return [];
   const reason = reasonOf(file, because, "The file refuses to run unlocked.");
   // After a bare `throw`, compilers report the rest of the file as unreachable.
   const code = `(() => { throw new Error(${reason}); })(); `;

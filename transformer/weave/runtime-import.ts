@@ -1,10 +1,11 @@
 import type * as TS from "typescript";
-import type { Parser } from "../parser/parser";
-import { directives } from "../read/directives";
-import { isJavaScript } from "../read/file-kind";
-import { importedModule, RUNTIME } from "../read/imports";
-import type { Insertion, Piece } from "../text/edits";
+import type { Parser, Source } from "../parser/parser";
+import { directives } from "../read/syntax";
+import { isJavaScript, importedModule, RUNTIME } from "../read/module-syntax";
+import { type Insertion, type Piece, stringLiteral } from "../text/edits";
 import type { Span } from "../text/span";
+import { DEFAULT_STORE } from "../../runtime/base/limits";
+import type { PlannedTag } from "../read/plan";
 
 /** How the emitted file imports other modules. */
 export type ModuleFormat =
@@ -28,14 +29,14 @@ export type ModuleFormat =
  * @param then code that runs directly after the import
  */
 export function importRuntime(
-  ts: Parser,
-  file: TS.SourceFile,
+  source: Source,
   module: ModuleFormat,
   namespace: string,
   from: Span,
   then: readonly Piece[] = [],
 ): Insertion {
-  if (module === "script") return importFirst(ts, file, IMPORTS.script(namespace), from, then);
+  const { ts, file } = source;
+  if (module === "script") return importFirst(source, IMPORTS.script(namespace), from, then);
   const isEsm = isJavaScript(file) && module !== "raised script"; // JavaScript has no `import x = require()`.
   const code = IMPORTS[isEsm ? "esm" : module](namespace);
   const firstImport = file.statements.find(
@@ -46,20 +47,15 @@ export function importRuntime(
     return { at: firstImport.getStart(file), pieces: [piece(code), ...then, piece(" ")] };
   }
   const last = file.statements.at(-1);
-  const separator = last !== undefined && isTerminated(ts, last, file) ? "" : ";";
+  const separator = last !== undefined && isTerminated(source, last) ? "" : ";";
   return { at: last?.end ?? file.end, pieces: [piece(`${separator} ${code}`), ...then] };
 }
 
 /**
  * Imports the runtime before all other code, because nothing hoists the import, and functions of the file may be called as soon as it runs.
  */
-function importFirst(
-  ts: Parser,
-  file: TS.SourceFile,
-  code: string,
-  from: Span,
-  then: readonly Piece[],
-): Insertion {
+function importFirst(source: Source, code: string, from: Span, then: readonly Piece[]): Insertion {
+  const { ts, file } = source;
   const piece = (text: string): Piece => ({ code: text, from, exact: false });
   const [hashbang = ""] = /^#!.*\s*/.exec(file.text) ?? [];
   // The compiler ignores the types of a comment that follows other code on its line.
@@ -69,7 +65,7 @@ function importFirst(
     : undefined;
   const before = directives(ts, file).at(-1) ?? documented;
   if (before === undefined) return { at: hashbang.length, pieces: [piece(code), ...then, piece(" ")] };
-  const separator = isTerminated(ts, before, file) ? "" : ";";
+  const separator = isTerminated(source, before) ? "" : ";";
   return { at: before.end, pieces: [piece(`${separator} ${code}`), ...then] };
 }
 
@@ -88,7 +84,7 @@ function isFunctionStatement(ts: Parser, statement: TS.Statement): boolean {
 }
 
 /** Whether code may follow the statement on its line. */
-function isTerminated(ts: Parser, statement: TS.Statement, file: TS.SourceFile): boolean {
+function isTerminated({ ts, file }: Source, statement: TS.Statement): boolean {
   const isDeclaration =
     (ts.isFunctionDeclaration(statement) && statement.body !== undefined) || // Without a body, the brace ends its type.
     ts.isClassDeclaration(statement) ||
@@ -108,3 +104,30 @@ const IMPORTS: Readonly<Record<ModuleFormat, (namespace: string) => string>> = {
   "raised script": script,
   require: (namespace) => `const ${namespace}: typeof import("${RUNTIME}") = require("${RUNTIME}");`,
 };
+
+/**
+ * Returns the statements that report the stores of the module's tags to the runtime when the module loads:
+ * `lockweave.needsStore("payments", "OrderService.pay");`. So a store that nobody configured causes an error when the application starts.
+ */
+export function requiredStores(plans: readonly PlannedTag[], namespace: string): Piece[] {
+  const byStore = new Map<string, PlannedTag[]>();
+  for (const plan of plans) {
+    const { store } = plan;
+    if (store === undefined || store === DEFAULT_STORE) continue;
+    byStore.set(store, [...(byStore.get(store) ?? []), plan]);
+  }
+  return [...byStore].flatMap(([store, [first, ...others]]) => {
+    if (first === undefined) return [];
+    const sites = new Set([first, ...others].map(({ site }) => stringLiteral(site)));
+    const code = ` ${namespace}.needsStore(${[stringLiteral(store), ...sites].join(", ")});`;
+    return [{ code, from: first.at, exact: false }];
+  });
+}
+
+/**
+ * Returns the statement that prepares the runtime for functions with `@needsLock` when the module loads, so that it can tell
+ * later bodies apart.
+ */
+export function expectedNeeds([first]: readonly PlannedTag[], namespace: string): Piece[] {
+  return first === undefined ? [] : [{ code: ` ${namespace}.expectNeeds();`, from: first.at, exact: false }];
+}

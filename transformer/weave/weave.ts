@@ -1,25 +1,25 @@
 import MagicString from "magic-string";
 import type * as TS from "typescript";
-import type { Parser } from "../parser/parser";
-import { findJoinPoints, type Forbidden } from "../read/join-points";
+import type { Parser, Source } from "../parser/parser";
+import { findJoinPoints, type Forbidden, type JoinPoint } from "../read/join-points";
 import { freshName, usedNamesIn } from "../read/names";
-import type { Defaults } from "../read/options";
+import type { Defaults } from "../read/attributes";
 import { hasOnlyCommonJs } from "../read/module-syntax";
-import { mayShakeHands, type FindReExports } from "../read/lockweave-calls";
-import { plan, type Plan } from "../read/plan";
-import { mayHaveTags, mentionsIn } from "../read/spelling";
-import { wovenMark } from "../read/woven-mark";
+import type { FindReExports } from "../read/meanings";
+import { planNeed, type NeedPlan } from "../read/need";
+import { plan, type Plan, type PlannedTag } from "../read/plan";
+import { mayCallOurs, mayHaveTags, mayNeedHandshake, mentionsIn } from "../read/spelling";
+import { needMark, wovenMark } from "../read/woven-mark";
 import type { Insertion } from "../text/edits";
+import { groupedBy } from "../text/grouped-by";
 import { Positions } from "../text/positions";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
-import { asyncKeyword } from "./async-keyword";
-import { currentLockArguments } from "./current-lock";
-import { handshakes, callsWithoutHandshake } from "./handshake";
-import { requiredStores } from "./required-stores";
+import { asyncKeyword, weaveFunction } from "./lock-template";
+import { checksOf, weaveNeeds } from "./need-template";
+import { currentLockArguments, handshakes, callsWithoutHandshake } from "./call-arguments";
+import { expectedNeeds, requiredStores, importRuntime, type ModuleFormat } from "./runtime-import";
 import { refuse, refuseFile, refuseToLoad } from "./refusal";
-import { importRuntime, type ModuleFormat } from "./runtime-import";
-import { weaveFunction } from "./lock-template";
 
 export interface WeaveOptions {
   /** The compiler whose parser is used. */
@@ -42,9 +42,9 @@ export interface WovenSite extends Span {
   readonly plan: Plan;
 }
 
-/** Whether the offset in the text on disk is in the comment of a tag. */
-export function isOfTag(sites: readonly WovenSite[], text: string, offset: number): boolean {
-  return sites.some(({ start }) => start <= offset && offset < text.indexOf("*/", start));
+/** Whether the offset in the text on disk is in the comment of one of these tags. */
+export function isOfTag(tags: readonly Span[], text: string, offset: number): boolean {
+  return tags.some(({ start }) => start <= offset && offset < text.indexOf("*/", start));
 }
 
 /**
@@ -76,6 +76,10 @@ export interface Woven {
   map(): WovenMap;
   readonly positions: Positions;
   readonly sites: readonly WovenSite[];
+  /** The locks that functions need, in the order of their tags. */
+  readonly needs: readonly NeedPlan[];
+  /** The positions of the tags of both kinds. */
+  readonly tags: readonly Span[];
   /** The name under which the code imports the runtime, if it does. */
   readonly namespace: string | undefined;
   /** The problems of the tags. The file is woven nevertheless, but the functions concerned refuse to run. */
@@ -88,7 +92,7 @@ export interface Woven {
 
 /** Whether the file may need weaving. This cheap test never misses a file. Most files need no more than this test. */
 export function mayNeedWeave(text: string): boolean {
-  return mayHaveTags(text) || mayShakeHands(text);
+  return mayHaveTags(text) || mayNeedHandshake(text);
 }
 
 /**
@@ -101,7 +105,7 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
   const { ts } = options;
   const file = options.sourceFile ?? ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
   try {
-    return wovenFile(file, options);
+    return wovenFile({ ts, file }, options);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error; // A recursive walk of the syntax overflowed the stack.
     const [at = text.indexOf("configure")] = mentionsIn(text);
@@ -109,21 +113,30 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
   }
 }
 
-function wovenFile(file: TS.SourceFile, options: WeaveOptions): Woven | undefined {
-  const { ts, findReExports, defaults = new Map() } = options;
-  if (!parses(file)) return unparsed(ts, file);
+function wovenFile(source: Source, options: WeaveOptions): Woven | undefined {
+  const { ts, file } = source;
+  const { findReExports, defaults = new Map() } = options;
+  if (!parses(file)) return unparsed(source);
   const isModule = ["script", "raised script"].includes(options.module) || ts.isExternalModule(file);
-  const { plans, forbidden, bodiless, diagnostics, warnings: ofTags } = planAll(ts, file, defaults, isModule);
-  const { insertions: inBodies, namespace } = insertionsFor(ts, file, plans, forbidden, isModule, options);
+  const planning = planAll(source, defaults, isModule);
+  const { plans, needs, bodiless, diagnostics, warnings: ofTags } = planning;
+  const { insertions: inBodies, namespace } = insertionsFor(source, planning, isModule, options);
   // The file's refusal comes first, so that it does not separate a function from its `async` keyword.
-  const insertions = [...refuseToLoad(file, bodiless), ...inBodies].toSorted((a, b) => a.at - b.at);
-  const warnings = [...ofTags, ...callsWithoutHandshake(ts, file, findReExports)];
+  const [ofNoBody] = bodiless;
+  const refusal = ofNoBody === undefined ? [] : refuseToLoad(file, ofNoBody);
+  const insertions = [...refusal, ...inBodies].toSorted((a, b) => a.at - b.at);
+  const warnings = [
+    ...ofTags,
+    ...(mayHaveCalls(file, options) ? callsWithoutHandshake(source, findReExports) : []),
+  ];
   if (insertions.length + diagnostics.length + warnings.length === 0) return undefined;
   return {
     ...edited(file, insertions),
     sites: plans.map(siteOf),
+    needs,
+    tags: [...plans, ...needs].map(({ at }) => at),
     namespace,
-    expressions: plans.flatMap((planned) => expressionOf(ts, file, planned)),
+    expressions: plans.flatMap((planned) => expressionOf(source, planned)),
     diagnostics,
     warnings,
   };
@@ -149,13 +162,13 @@ function parses(file: TS.SourceFile & { readonly parseDiagnostics?: readonly unk
 }
 
 /**
- * Returns the refusal of a file with a syntax error, if it has tags. Inserted code would make many errors of one. If the file is emitted,
+ * Returns the refusal of a file with a syntax error, if it has tags. Inserted code would turn one error into many. If the file is emitted,
  * it throws.
  */
-function unparsed(ts: Parser, file: TS.SourceFile): Woven | undefined {
-  const [mention] = findJoinPoints(ts, file).mentions;
+function unparsed(source: Source): Woven | undefined {
+  const [mention] = findJoinPoints(source).mentions;
   if (mention === undefined) return undefined;
-  return refused(file, problem("unparsed", mention));
+  return refused(source.file, problem("unparsed", mention));
 }
 
 /** Returns a file that throws when it is loaded, instead of one that cannot be woven. */
@@ -163,6 +176,8 @@ function refused(file: TS.SourceFile, because: Problem): Woven {
   return {
     ...edited(file, refuseFile(file, because)),
     sites: [],
+    needs: [],
+    tags: [],
     namespace: undefined,
     expressions: [],
     diagnostics: [because],
@@ -171,79 +186,123 @@ function refused(file: TS.SourceFile, because: Problem): Woven {
 }
 
 interface Planned {
-  readonly plans: Plan[];
-  readonly forbidden: Forbidden[];
+  readonly plans: readonly Plan[];
+  readonly needs: readonly NeedPlan[];
+  readonly forbidden: readonly Forbidden[];
   readonly bodiless: readonly Problem[];
   readonly diagnostics: Problem[];
   readonly warnings: Problem[];
 }
 
-function planAll(ts: Parser, file: TS.SourceFile, defaults: Defaults, isModule: boolean): Planned {
-  const { points, forbidden, bodiless, problems: diagnostics, warnings } = findJoinPoints(ts, file);
-  const planned: Planned = { plans: [], forbidden: [...forbidden], bodiless, diagnostics, warnings };
-  const isWoven = wovenMark(ts, file);
-  const noModule = !isModule && hasOnlyCommonJs(ts, file) ? "onlyCommonJs" : "notAModule";
-  for (const point of points) {
-    const { body } = point.fn;
-    if (isWoven(body)) continue;
-    const read = isModule ? plan(ts, file, point, defaults) : [problem(noModule, point.tag.word)];
-    const result = Array.isArray(read) ? read : (sharedOtherwise(read, planned.plans) ?? read);
-    const because = point.flaw ?? (Array.isArray(result) ? result[0] : undefined);
-    if (Array.isArray(result)) planned.diagnostics.push(...result);
-    if (because !== undefined) planned.forbidden.push({ body, because });
-    else if (!Array.isArray(result)) {
-      planned.plans.push(result);
-      planned.warnings.push(...result.warnings);
-    }
+function planAll(source: Source, defaults: Defaults, isModule: boolean): Planned {
+  const found = findJoinPoints(source);
+  const diagnostics = [...found.problems];
+  const warnings = [...found.warnings];
+  const forbidden = [...found.forbidden];
+  const plans: Plan[] = [];
+  const needs: NeedPlan[] = [];
+  const noModule = !isModule && hasOnlyCommonJs(source) ? "onlyCommonJs" : "notAModule";
+  const planPoint = <Read extends PlannedTag & { readonly warnings: readonly Problem[] }>(
+    { fn: { body }, tag, flaw }: JoinPoint,
+    read: () => Read | Problem[],
+  ): Read[] => {
+    const result = isModule ? read() : [problem(noModule, tag.word, tag.word.text)];
+    const because = flaw ?? (Array.isArray(result) ? result[0] : undefined);
+    if (Array.isArray(result)) diagnostics.push(...result);
+    if (because !== undefined) forbidden.push({ body, because });
+    if (because !== undefined || Array.isArray(result)) return [];
+    warnings.push(...result.warnings);
+    return [result];
+  };
+  const isWoven = wovenMark(source);
+  for (const point of found.points) {
+    if (isWoven(point.fn.body)) continue;
+    const read = (): Plan | Problem[] => {
+      const result = plan(source, point, defaults);
+      return Array.isArray(result) ? result : (sharedOtherwise(result, plans) ?? result);
+    };
+    plans.push(...planPoint(point, read));
   }
-  return planned;
+  const isChecked = needMark(source);
+  for (const point of found.needs) {
+    if (!isChecked(point.fn.body)) needs.push(...planPoint(point, () => planNeed(source, point, defaults)));
+  }
+  // A function may have several tags. If one of them is wrong, the function only refuses to run.
+  const refusing = new Set(forbidden.map(({ body }) => body));
+  const isAllowed = ({ fn }: PlannedTag): boolean => !refusing.has(fn.body);
+  const { bodiless } = found;
+  return {
+    bodiless,
+    diagnostics,
+    warnings,
+    plans: plans.filter(isAllowed),
+    needs: needs.filter(isAllowed),
+    forbidden: forbidden.filter(
+      (one, index) => forbidden.findIndex(({ body }) => body === one.body) === index,
+    ),
+  };
 }
 
 /** Reports two tags with different numbers for the same key. The smaller number would apply, so one of the tags would be wrong. */
 function sharedOtherwise({ sharing }: Plan, others: readonly Plan[]): Problem[] | undefined {
-  if (sharing === undefined) return undefined;
-  const other = others.find(
-    (one) => one.sharing?.kind === sharing.kind && one.sharing.words !== sharing.words,
-  );
-  if (other?.sharing === undefined) return undefined;
-  return [problem("sharedOtherwise", sharing.at, sharing.words, other.sharing.words, other.site)];
+  if (sharing?.words === undefined) return undefined;
+  for (const { sharing: other, site } of others) {
+    if (other?.words === undefined || other.kind !== sharing.kind || other.words === sharing.words) continue;
+    return [problem("sharedOtherwise", sharing.at, sharing.words, other.words, site)];
+  }
+  return undefined;
 }
 
 function insertionsFor(
-  ts: Parser,
-  file: TS.SourceFile,
-  plans: readonly Plan[],
-  forbidden: readonly Forbidden[],
+  source: Source,
+  { plans, needs, forbidden }: Planned,
   isModule: boolean,
-  { module, findReExports, pathOf }: WeaveOptions,
+  options: WeaveOptions,
 ): { readonly insertions: Insertion[]; readonly namespace: string | undefined } {
+  const { file } = source;
+  const { module, findReExports, pathOf } = options;
+  const mayCall = mayHaveCalls(file, options);
   // These are the names of all tags, because an outer function's lock must not hide a name that an inner function's tag uses.
-  const words = new Set(plans.flatMap(({ names }) => [...names]));
-  const namespace = freshName("lockweave", usedNamesIn(ts, file, file), words);
+  const tags: readonly PlannedTag[] = [...plans, ...needs];
+  const words = new Set(tags.flatMap(({ names }) => [...names]));
+  const namespace = freshName("lockweave", usedNamesIn(source, file), words);
   const used = new Set([...words, namespace]);
-  const locks = new Map(plans.map(({ fn }) => [fn, freshName("lock", usedNamesIn(ts, fn, file), used)]));
-  const lockArguments = currentLockArguments(ts, file, plans, locks, findReExports);
-  const insertionsOf = (planned: Plan | Forbidden): Insertion[] => {
-    if ("because" in planned) return refuse(ts, file, planned, isModule ? namespace : undefined);
+  const locks = new Map(plans.map(({ fn }) => [fn, freshName("lock", usedNamesIn(source, fn), used)]));
+  const lockArguments = mayCall ? currentLockArguments(source, plans, locks, findReExports) : undefined;
+  const insertionsOf = (planned: Plan | Forbidden | readonly NeedPlan[]): Insertion[] => {
+    if (isList(planned)) return weaveNeeds(source, planned, namespace);
+    if ("because" in planned) return refuse(source, planned, isModule ? namespace : undefined);
     const { fn } = planned;
     const names = { namespace, lock: locks.get(fn) ?? "lock", words };
-    return [...(lockArguments.get(fn) ?? []), ...weaveFunction(ts, file, planned, names)];
+    const checks = checksOf(
+      needs.filter((need) => need.fn === fn),
+      namespace,
+    );
+    return [...(lockArguments?.get(fn) ?? []), ...weaveFunction(source, planned, names, checks)];
   };
+  const onlyChecked = needs.filter(({ fn }) => !locks.has(fn));
   // Inner functions come first. If two functions end at the same offset, the inner one's code must come before the outer one's.
-  const insertions = [...plans, ...forbidden]
+  const insertions = [...plans, ...forbidden, ...groupedBy(onlyChecked, ({ fn }) => fn).values()]
     .toSorted((a, b) => bodyOf(b).pos - bodyOf(a).pos)
     .flatMap(insertionsOf);
-  const first = plans[0]?.at ?? forbidden[0]?.because;
+  const first = tags[0]?.at ?? forbidden[0]?.because;
   const importsRuntime = isModule && first !== undefined;
-  if (importsRuntime)
-    insertions.push(importRuntime(ts, file, module, namespace, first, requiredStores(plans, namespace)));
+  if (importsRuntime) {
+    const then = [...requiredStores(tags, namespace), ...expectedNeeds(needs, namespace)];
+    insertions.push(importRuntime(source, module, namespace, first, then));
+  }
   // The keywords come last, so that nothing comes between them and their functions.
-  const keywords = plans.flatMap((planned) => asyncKeyword(ts, file, planned));
-  const all = [...insertions, ...keywords, ...handshakes(ts, file, findReExports, pathOf)];
+  const keywords = plans.flatMap((planned) => asyncKeyword(source, planned));
+  const ofCalls = mayCall ? handshakes(source, findReExports, pathOf) : [];
   return {
-    insertions: all.toSorted((a, b) => a.at - b.at),
+    insertions: [...insertions, ...keywords, ...ofCalls].toSorted((a, b) => a.at - b.at),
     namespace: importsRuntime ? namespace : undefined,
   };
+}
+
+/** Whether the file may have calls of our functions that get an argument. Few files have any. */
+function mayHaveCalls({ text }: TS.SourceFile, { findReExports }: WeaveOptions): boolean {
+  return findReExports !== undefined || mayCallOurs(text);
 }
 
 function siteOf(planned: Plan): WovenSite {
@@ -251,11 +310,17 @@ function siteOf(planned: Plan): WovenSite {
   return { name: site, start: at.start, end: at.end, plan: planned };
 }
 
-function expressionOf(ts: Parser, file: TS.SourceFile, { fn: { body }, named }: Plan): NamedExpression[] {
+function expressionOf({ ts, file }: Source, { fn: { body }, named }: Plan): NamedExpression[] {
   if (named === undefined || ts.isBlock(body)) return [];
   return [{ name: named, value: { start: body.getStart(file), end: body.end } }];
 }
 
-function bodyOf(planned: Plan | Forbidden): TS.ConciseBody {
-  return "fn" in planned ? planned.fn.body : planned.body;
+function bodyOf(planned: Plan | Forbidden | readonly NeedPlan[]): TS.ConciseBody {
+  const one = isList(planned) ? planned[0] : planned;
+  if (one === undefined) throw new TypeError("A group of tags has at least one.");
+  return "fn" in one ? one.fn.body : one.body;
+}
+
+function isList(planned: Plan | Forbidden | readonly NeedPlan[]): planned is readonly NeedPlan[] {
+  return Array.isArray(planned);
 }

@@ -1,15 +1,14 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { Injectable } from "@nestjs/common";
+import { OrdersRepository } from "./orders.repository.js";
 
 @Injectable()
 export class OrdersService {
-  readonly #paid = new Set<string>();
+  constructor(private readonly orders: OrdersRepository) {}
 
   /** @redisLock businessFlag=pay keyName=orderNo waitTime=5s */
   async pay(orderNo: string): Promise<string> {
-    if (this.#paid.has(orderNo)) return `${orderNo} was paid before`;
-    await sleep(100); // The bank. Without the lock, who comes meanwhile pays once more.
-    this.#paid.add(orderNo);
+    if (this.orders.isPaid(orderNo)) return `${orderNo} was paid before`;
+    await this.orders.savePayment(orderNo);
     return `${orderNo} is paid`;
   }
 }

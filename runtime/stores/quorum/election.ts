@@ -48,9 +48,9 @@ export class Election {
     for (const gate of this.#masters.gates(hold.request.key, patienceMs)) {
       const reply = await this.#masters.withTimeout(patienceMs, this.askFor(hold, gate, askGate, patienceMs));
       if (reply !== undefined) return { gate, reply };
-      if (hold.tally.voteOf(gate) === undefined) hold.tally.silent(gate, NO_ANSWER);
+      if (hold.tally.voteOf(gate) === undefined) hold.tally.silent(gate, gate.silence);
     }
-    const error = hold.tally.error();
+    const error = hold.tally.error(hold.asked.keys());
     await this.#rollback.abandon(hold, patienceMs);
     throw error;
   }
@@ -61,7 +61,7 @@ export class Election {
     const order = this.#masters.inOrder(request.key);
     for (const master of order) {
       if (asked.has(master)) continue;
-      if (!master.mayBeAsked(patienceMs)) tally.silent(master, NO_ANSWER);
+      if (!master.mayBeAsked(patienceMs)) tally.silent(master, master.silence);
       else void this.askFor(hold, master, (other) => other.acquire(request, patienceMs), patienceMs);
     }
     await this.#masters.awaitReplies(asked.values(), () => tally.isYes || tally.isNo, patienceMs);
@@ -72,7 +72,7 @@ export class Election {
       throw error;
     }
     const { isNo } = tally;
-    const error = tally.error();
+    const error = tally.error(asked.keys());
     const holder = tally.holder(order);
     const freeInMs = tally.isHeldBy(holder) ? undefined : splitPauseOf(request.requestId);
     await this.#rollback.abandon(hold, patienceMs, gate);
@@ -80,7 +80,7 @@ export class Election {
     return { acquired: false, holder, freeInMs };
   }
 
-  /** Reports the hold as acquired, since a majority has it. */
+  /** Reports the hold as acquired, because a majority has it. */
   async #declare(hold: Hold, patienceMs: number): Promise<Acquired> {
     const fencingToken = hold.request.fencing
       ? await drawToken(this.#masters, hold.request, patienceMs)
@@ -89,7 +89,7 @@ export class Election {
     this.#holds.declare(hold);
     return {
       acquired: true,
-      ...(hold.witnesses.size < this.#masters.votes.majority && { mayComeAgain: true }),
+      ...(hold.witnesses.size < this.#masters.votes.majority && { mayRunAgain: true }),
       ...(fencingToken !== undefined && { fencingToken }),
     };
   }
@@ -127,7 +127,7 @@ export class Election {
       );
       if (renewed instanceof Error) throw renewed;
       if (!renewed.renewed) grantedBy.delete(master);
-    } else if (reply.mayComeAgain !== true && this.#holds.isSure(hold)) witnesses.add(master);
+    } else if (reply.mayRunAgain !== true && this.#holds.isSure(hold)) witnesses.add(master);
     const fault = await master.fault();
     if (fault !== undefined) tally.silent(master, fault);
     else if (grantedBy.has(master)) tally.yes(master);

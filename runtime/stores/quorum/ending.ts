@@ -5,7 +5,7 @@ import type {
   NotReleased,
   EnqueueRequest,
 } from "../port";
-import { hasTaken } from "../value";
+import { hasAcquired } from "../value";
 import type { Election } from "./election";
 import type { Rollback } from "./rollback";
 import type { Hold } from "./hold";
@@ -13,9 +13,8 @@ import type { Holds } from "./holds";
 import type { QuorumQueue } from "./quorum-queue";
 import { withoutFencing, type Master } from "./master";
 import { patienceOf, type Masters } from "./masters";
-import { Tally } from "./tally";
+import { Tally, UNPROVEN } from "./tally";
 
-const UNPROVEN = new Error("it may have lost the key in the meantime");
 const RELEASED: ReleaseReply = { released: true };
 
 /** A release that is under way. */
@@ -29,7 +28,7 @@ interface Ending {
   readonly others: Promise<void>[];
 }
 
-/** Ends a hold that was held: all but the gate, and then the gate, which passes the key on. */
+/** Ends a hold at all masters: first at the others, and then at the gate, which passes the key on. */
 export class Releasing {
   readonly #masters: Masters;
   readonly #holds: Holds;
@@ -92,6 +91,7 @@ export class Releasing {
     const { gate, others } = ending;
     const successor = this.#holds.begin(request);
     let isEnqueued = false;
+    this.#queue.asks(request.ticket, gate);
     const asked = this.#election.askFor(
       successor,
       gate,
@@ -100,7 +100,7 @@ export class Releasing {
         const reply = await gate.ask((store) =>
           store.queue.releaseAndEnqueue(ending.request, { ...withoutFencing(request), ticket }, patienceMs),
         );
-        const isDone = reply.released || hasTaken(request.requestId, reply.holder);
+        const isDone = reply.released || hasAcquired(request.requestId, reply.holder);
         await this.#noteEnd(gate, ending, isDone ? RELEASED : reply);
         isEnqueued = reply.released && reply.next === "enqueued";
         if (reply.released && typeof reply.next === "object") return reply.next;
@@ -120,8 +120,10 @@ export class Releasing {
     if (reply instanceof Error || !reply.released || !successor.grantedBy.has(gate)) {
       await this.#rollback.abandon(successor, patienceMs, gate);
       if (reply instanceof Error) throw reply;
+      if (!isEnqueued || !reply.released) this.#queue.leave(request, patienceMs);
       return reply.released ? { released: true, next: isEnqueued ? "enqueued" : undefined } : reply;
     }
+    this.#queue.leave(request, patienceMs, gate);
     const next = await this.#election.askOthers(successor, gate, patienceMs).catch(() => undefined);
     return { released: true, next: next?.acquired === true ? next : undefined };
   }
@@ -169,7 +171,7 @@ export class Releasing {
       timeoutMs,
     );
     if (tally.isYes) return RELEASED;
-    if (!tally.isNo) throw tally.error();
+    if (!tally.isNo) throw tally.error(order);
     return { released: false, holder: tally.holder(order) };
   }
 }

@@ -1,4 +1,4 @@
-import type { Belief } from "../../base/suspension";
+import type { Belief } from "../../base/certainty";
 import type { AcquireRequest } from "../port";
 import type { Master } from "./master";
 import { Tally, type Votes } from "./tally";

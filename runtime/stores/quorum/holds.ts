@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock";
 import { LockMisconfiguredError } from "../../base/errors";
 import { RecyclingMap } from "../../base/recycling-map";
-import { Suspension } from "../../base/suspension";
+import { Certainty } from "../../base/certainty";
 import type { AcquireRequest } from "../port";
 import { Hold } from "./hold";
 import type { Votes } from "./tally";
@@ -11,7 +11,7 @@ const SWEEP_FROM_SIZE = 1_024;
 /** The holds that this process asks for, and those that it acquired and has not released. */
 export class Holds {
   readonly #clock: Clock;
-  readonly #suspension: Suspension;
+  readonly #certainty: Certainty;
   readonly #votes: Votes;
   readonly #longestLockTimeMs: number;
   readonly #all = new RecyclingMap<string, Hold>();
@@ -19,7 +19,7 @@ export class Holds {
 
   constructor(clock: Clock, votes: Votes, longestLockTimeMs: number) {
     this.#clock = clock;
-    this.#suspension = new Suspension(clock);
+    this.#certainty = new Certainty(clock);
     this.#votes = votes;
     this.#longestLockTimeMs = longestLockTimeMs;
   }
@@ -51,7 +51,7 @@ export class Holds {
   }
 
   isSure(hold: Hold): boolean {
-    return this.#suspension.timeLeft(hold) > 0;
+    return this.#certainty.timeLeft(hold) > 0;
   }
 
   /** Whether the hold belongs to the second run of a command whose first run is registered. */

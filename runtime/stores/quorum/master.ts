@@ -1,10 +1,17 @@
 import type { Clock } from "../../base/clock";
-import { LockMisconfiguredError } from "../../base/errors";
-import { closedNoLonger } from "../later-drop";
-import type { ReleaseReply, ReleaseRequest, WholeStore, AcquireReply, AcquireRequest } from "../port";
+import { LockMisconfiguredError, errorMessage } from "../../base/errors";
+import { withCooldownLeft } from "../cooldown";
+import type {
+  ReleaseReply,
+  ReleaseRequest,
+  StoreState,
+  WholeStore,
+  AcquireReply,
+  AcquireRequest,
+} from "../port";
 import { RequestBatch } from "./request-batch";
 
-/** What a quorum needs from a master in addition to the store. */
+/** The parts of a master that a quorum needs in addition to the store. */
 export interface Member {
   readonly store: WholeStore;
   /** Raises the fencing counter of the key, so that later tokens are larger than this one and all others of its draw. */
@@ -20,7 +27,7 @@ export interface Member {
   close(): Promise<void>;
 }
 
-/** How often a master that does not reply is asked. It must run all of these commands later, so they must not pile up. */
+/** The time between two commands to a master that does not reply. It must run all of these commands later, so they must not pile up. */
 const PROBE_EVERY_MS = 250;
 /** The timeout of a command whose reply nobody waits for. */
 const COMMAND_MS = 1_000;
@@ -49,6 +56,8 @@ export class Master {
   #silentSince = 0;
   #askedAt = -Infinity;
   #hasFailed = false;
+  /** The last failure, if the master has not replied since. */
+  #lastError: unknown;
   /** The releases without a reply, by `requestId`. The master may still have these holds. */
   readonly #unconfirmed = new Map<string, UnconfirmedRelease>();
 
@@ -82,9 +91,22 @@ export class Master {
     return this.#unanswered === 0 || this.#clock.now() - this.#silentSince < patienceMs;
   }
 
+  /** Returns whether the master is connected, and its last command had a reply. */
+  state(): StoreState {
+    const state = this.member.store.state?.() ?? "starting";
+    return state === "up" && this.#hasFailed ? "down" : state;
+  }
+
   /** Whether to ask the master: it is likely to reply, or the next probe is due. */
   mayBeAsked(patienceMs: number): boolean {
     return this.isResponsive(patienceMs) || this.#clock.now() - this.#askedAt >= PROBE_EVERY_MS;
+  }
+
+  /** The reason why the master has no vote if it does not answer, or if it was not asked because it did not answer before. */
+  get silence(): Error {
+    const cause = this.#lastError;
+    const last = cause === undefined ? "" : `. Its last error: ${errorMessage(cause)}`;
+    return new Error(`it does not answer${last}`, { cause });
   }
 
   /** Handles a new connection to the master. */
@@ -102,9 +124,11 @@ export class Master {
     try {
       const reply = await send(this.member.store);
       this.#hasFailed = false;
+      this.#lastError = undefined;
       isAnswered = true;
       return reply;
     } catch (error) {
+      this.#lastError = error;
       this.#hasFailed = !(error instanceof LockMisconfiguredError);
       throw error;
     } finally {
@@ -166,7 +190,7 @@ export class Master {
     for (const { request, until, closedUntil } of unconfirmed) {
       const leftMs = until - now;
       if (leftMs > 0)
-        this.release(closedNoLonger(request, closedUntil - now), leftMs, COMMAND_MS).catch(() => {});
+        this.release(withCooldownLeft(request, closedUntil - now), leftMs, COMMAND_MS).catch(() => {});
     }
   }
 }

@@ -17,6 +17,17 @@ export function patienceOf(timeoutMs: number): number {
   return Math.max(timeoutMs / STEPS, LEAST_PATIENCE_MS);
 }
 
+/**
+ * Returns the replies to a command for many keys.
+ *
+ * @throws the first error if all replies are errors. Then the master is at fault, and not a key
+ */
+export function orFailure<Reply>(replies: readonly Reply[]): readonly Reply[] {
+  const [first] = replies;
+  if (first instanceof Error && replies.every((reply) => reply instanceof Error)) throw first;
+  return replies;
+}
+
 /** All masters of a quorum. Decides which of them to ask, and how long to wait. */
 export class Masters {
   readonly all: readonly Master[];
@@ -49,7 +60,7 @@ export class Masters {
     note: (master: Master, reply: Reply | Error) => void,
   ): Promise<void>[] {
     return this.all.map(async (master) => {
-      if (!master.mayBeAsked(patienceMs)) return note(master, NO_ANSWER);
+      if (!master.mayBeAsked(patienceMs)) return note(master, master.silence);
       try {
         const reply = await master.ask(() => ask(master.member, master));
         note(master, (await master.fault()) ?? reply);
@@ -72,7 +83,7 @@ export class Masters {
       else tally.no(master, undefined);
     });
     await this.awaitReplies(asked, () => tally.isYes || tally.isNo, patienceMs);
-    if (!tally.isYes) throw tally.error();
+    if (!tally.isYes) throw tally.error(this.all);
   }
 
   /** Whether a majority is impossible and the gate has voted. The gate knows best what the key holds instead. */

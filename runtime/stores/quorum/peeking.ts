@@ -1,8 +1,8 @@
 import { isReserved } from "../value";
 import type { Holds } from "./holds";
 import type { Master } from "./master";
-import { NO_ANSWER, patienceOf, type Masters } from "./masters";
-import { Tally } from "./tally";
+import { orFailure, patienceOf, type Masters } from "./masters";
+import { Tally, UNPROVEN } from "./tally";
 
 /** The value is not decided yet. */
 const UNDECIDED = Symbol("open");
@@ -23,7 +23,7 @@ export class Peeking {
     const replies = keys.map(() => new Map<Master, string | Error | undefined>());
     const asked = this.#masters.askAll(
       patienceMs,
-      ({ store }) => store.peek(keys, patienceMs),
+      async ({ store }) => orFailure(await store.peek(keys, patienceMs)),
       (master, values) =>
         replies.forEach((byMaster, index) =>
           byMaster.set(master, values instanceof Error ? values : values[index]),
@@ -34,13 +34,36 @@ export class Peeking {
     await this.#masters.awaitReplies(asked, isDecided, patienceMs);
     return keys.map((key, index) => {
       const byMaster = replies[index] ?? new Map<Master, string | Error | undefined>();
-      for (const master of this.#masters.all) if (!byMaster.has(master)) byMaster.set(master, NO_ANSWER);
+      for (const master of this.#masters.all) if (!byMaster.has(master)) byMaster.set(master, master.silence);
       const value = this.#value(key, byMaster);
       if (value !== UNDECIDED) return value;
-      const tally = new Tally(this.#masters.votes);
-      for (const [master, reply] of byMaster) if (reply instanceof Error) tally.silent(master, reply);
-      return tally.error();
+      return this.#undecided(byMaster);
     });
+  }
+
+  /** Returns the error that names the masters without a reply that counts. */
+  #undecided(byMaster: ReadonlyMap<Master, string | Error | undefined>): Error {
+    const tally = new Tally(this.#masters.votes);
+    const agreeing = new Map<string | undefined, Master[]>();
+    for (const [master, value] of byMaster) {
+      if (value instanceof Error) tally.silent(master, value);
+      else if (this.#proves(master, value)) agreeing.set(value, [...(agreeing.get(value) ?? []), master]);
+      else tally.silent(master, UNPROVEN);
+    }
+    const most = Math.max(0, ...Array.from(agreeing.values(), ({ length }) => length));
+    for (const [value, masters] of agreeing) {
+      for (const master of masters) {
+        if (masters.length === most) tally.yes(master);
+        else tally.no(master, value);
+      }
+    }
+    return tally.error(byMaster.keys());
+  }
+
+  /** Whether the master's reply counts. A master that is not a witness of a hold proves and disproves nothing. */
+  #proves(master: Master, value: string | undefined): boolean {
+    const hold = value === undefined ? undefined : this.#holds.get(value);
+    return hold === undefined || hold.witnesses.has(master);
   }
 
   /** Returns the value that a majority has. Without one, returns the gate's reservation for a waiter, if there is one. */
@@ -54,9 +77,8 @@ export class Peeking {
       if (value instanceof Error) continue;
       missing -= 1;
       if (value === undefined) continue;
-      const hold = this.#holds.get(value);
-      if (hold === undefined || hold.witnesses.has(master)) counts.set(value, (counts.get(value) ?? 0) + 1);
-      else missing += 1; // The master is not a witness of the hold, so its reply proves and disproves nothing.
+      if (this.#proves(master, value)) counts.set(value, (counts.get(value) ?? 0) + 1);
+      else missing += 1;
     }
     const { majority } = this.#masters.votes;
     for (const [value, count] of counts) if (count >= majority) return value;

@@ -6,9 +6,9 @@ import { formatValue } from "../../base/format-value";
 import { openQuorum, type OpenStore } from "../late-store";
 import type { WholeStore } from "../port";
 import type { RedisAddress } from "../redis/address";
-import type { RedisClient } from "../redis/client";
-import { loadIoredis } from "../redis/ioredis";
-import type { RedisClass } from "../redis/redis-class";
+import type { QuorumClient } from "../redis/client";
+import type { LibraryLog } from "../load-library";
+import { loadLibraries, type Libraries } from "../redis/load-library";
 import { loadQuorum } from "./load-quorum";
 
 /** The options of `quorumStore()`. */
@@ -24,12 +24,21 @@ export interface QuorumOptions {
  * Returns a store that keeps locks in several independent Redis masters. A lock is held while a majority of them has it. Give all processes
  * the same masters, in the same order.
  *
- * @param masters at least three: ioredis clients of one node each, which you close yourself, or `redis://` URLs
+ * @param masters at least three: clients of ioredis, node-redis, or Bun for one node each, which you close yourself, or `redis://` URLs
  * @throws {LockOptionError} if one of them cannot be a master, or appears twice
  */
 export function quorumStore(
-  masters: readonly (RedisClient | RedisAddress)[],
+  masters: readonly (QuorumClient | RedisAddress)[],
   options: QuorumOptions = {},
+): WholeStore {
+  return quorumStoreOf(masters, options);
+}
+
+/** Returns the same store as `quorumStore()`. `log` receives which client library the URLs use. */
+export function quorumStoreOf(
+  masters: readonly (QuorumClient | RedisAddress)[],
+  options: QuorumOptions = {},
+  log?: LibraryLog,
 ): WholeStore {
   const expected = (): LockOptionError =>
     new LockOptionError(
@@ -39,10 +48,10 @@ export function quorumStore(
   const { longestLockTime = "1m" } = readOptions(options, ["longestLockTime"], expected);
   const longestLockTimeMs = milliseconds("longestLockTime", longestLockTime, 100);
   const { QuorumStore, redisMasters } = loadQuorum();
-  const { needIoredis, open } = readFrom("The list of masters", () => redisMasters(masters));
-  const openStore = (Redis?: RedisClass): OpenStore => {
-    const members = readFrom("The list of masters", () => open(Redis));
+  const { libraries, open } = readFrom("The list of masters", () => redisMasters(masters));
+  const openStore = (loaded: Libraries): OpenStore => {
+    const members = readFrom("The list of masters", () => open(loaded));
     return new QuorumStore(members, systemClock, longestLockTimeMs);
   };
-  return needIoredis ? openQuorum(loadIoredis(), openStore) : openStore();
+  return openQuorum(loadLibraries(libraries, log), openStore);
 }

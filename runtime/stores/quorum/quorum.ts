@@ -1,8 +1,11 @@
-// Several independent masters as one store. A lock is held while a majority of them has its requestId, and in no other case. docs/architecture.md
-// describes what each method does, and why two callers never hold one lock.
+// Several independent masters as one store. A lock is held only while a majority of them has its requestId. docs/architecture.md describes what each
+// method does, and why two callers never hold one lock.
 
 import { inRootContext, type Clock } from "../../base/clock";
+import { LockMisconfiguredError } from "../../base/errors";
+import { requestIds } from "../../base/request-id";
 import { rooted } from "../../base/root-context";
+import { markAsOurs } from "../checked-store";
 import type {
   AnnounceRequest,
   ReleaseReply,
@@ -17,10 +20,12 @@ import type {
   StoreBatch,
   StoreListener,
   StoreQueue,
+  StoreState,
   WholeStore,
   AcquireReply,
   AcquireRequest,
 } from "../port";
+import { tryStore } from "../trial";
 import { Election } from "./election";
 import { Releasing } from "./ending";
 import { Rollback } from "./rollback";
@@ -34,6 +39,7 @@ import { Renewal } from "./renewal";
 /** The time for commands that are under way when the store is closed. `close()` waits only for masters that answer promptly. */
 const LAST_PATIENCE_MS = 250;
 const RESPONSIVE_WITHIN_MS = 20;
+const TRIAL_LOCK_TIME_MS = 5_000;
 
 export class QuorumStore implements WholeStore, StoreQueue, StoreAdmin, StoreBatch {
   readonly queue: StoreQueue = this;
@@ -56,6 +62,7 @@ export class QuorumStore implements WholeStore, StoreQueue, StoreAdmin, StoreBat
     longestLockTimeMs: number,
     majority = Math.floor(members.length / 2) + 1,
   ) {
+    markAsOurs(this);
     const clock = inRootContext(given);
     const all = members.map((member, index) => {
       const name = `master ${index + 1}`;
@@ -146,6 +153,18 @@ export class QuorumStore implements WholeStore, StoreQueue, StoreAdmin, StoreBat
     });
   }
 
+  /** Asks a majority of masters, because a majority has the announcement. */
+  async announced(processNumber: string, timeoutMs: number): Promise<string | undefined> {
+    const patienceMs = patienceOf(timeoutMs);
+    let about: string | undefined;
+    await this.#masters.poll(patienceMs, async ({ store }) => {
+      const found = await store.admin.announced?.(processNumber, patienceMs);
+      about ??= found; // A master that lost the announcement may reply last.
+      return true;
+    });
+    return about;
+  }
+
   peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
     return this.#peeking.peek(keys, timeoutMs);
   }
@@ -155,12 +174,20 @@ export class QuorumStore implements WholeStore, StoreQueue, StoreAdmin, StoreBat
   async enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
     const patienceMs = patienceOf(timeoutMs);
     const { ticket } = request;
-    const { gate, reply } = await this.#election.elect(request, patienceMs, (master) =>
-      master.ask((store) => store.queue.enqueue({ ...withoutFencing(request), ticket }, patienceMs)),
-    );
-    if (reply.acquired) this.#gates.served(ticket);
-    else this.#gates.enqueued(request, gate, patienceMs);
-    return reply;
+    const askGate = (master: Master): Promise<AcquireReply> => {
+      this.#gates.asks(ticket, master);
+      return master.ask((store) => store.queue.enqueue({ ...withoutFencing(request), ticket }, patienceMs));
+    };
+    try {
+      const { gate, reply } = await this.#election.elect(request, patienceMs, askGate);
+      if (reply.acquired) this.#gates.leave(request, patienceMs, gate);
+      else this.#gates.enqueued(request, gate, patienceMs);
+      return reply;
+    } catch (error) {
+      // The runtime does not dequeue a waiter whose request was refused for good.
+      if (error instanceof LockMisconfiguredError) this.#gates.leave(request, patienceMs);
+      throw error;
+    }
   }
 
   dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
@@ -175,11 +202,31 @@ export class QuorumStore implements WholeStore, StoreQueue, StoreAdmin, StoreBat
     return this.#releasing.releaseAndEnqueue(held, request, timeoutMs);
   }
 
+  /** Returns whether a majority of masters is up, or may still start. */
+  state(): StoreState {
+    const states = this.#masters.all.map((master) => master.state());
+    const count = (...some: readonly StoreState[]): number =>
+      states.filter((state) => some.includes(state)).length;
+    const { majority } = this.#masters.votes;
+    if (count("up") >= majority) return "up";
+    return count("up", "starting") >= majority ? "starting" : "down";
+  }
+
+  /** Tries a lock at each master, because a waiter is in the queue of one master only. */
+  async ready(key: string, timeoutMs: number): Promise<void> {
+    const { next } = requestIds();
+    await this.#masters.poll(timeoutMs, async ({ store }) => {
+      await tryStore(store, { key, lockTimeMs: TRIAL_LOCK_TIME_MS }, next, (send) => send(timeoutMs));
+      await store.ready?.(key, timeoutMs);
+      return true;
+    });
+  }
+
   listen(listener: StoreListener): () => void {
     this.#listeners.add(listener);
     const unsubscribers = this.#masters.all.map(({ name, member }) =>
       member.store.listen({
-        onWakeUp: (place) => listener.onWakeUp(place),
+        onWakeUp: (ticket) => listener.onWakeUp(ticket),
         onReconnect: () => listener.onReconnect(),
         onWarning: (message) => listener.onWarning(`${name}: ${message}`),
         shortestLeaseMs: () => listener.shortestLeaseMs?.() ?? Infinity,

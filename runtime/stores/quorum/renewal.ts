@@ -8,7 +8,7 @@ import type { Hold } from "./hold";
 import type { Holds } from "./holds";
 import type { Peeking } from "./peeking";
 import { withoutFencing, type Master } from "./master";
-import { NO_ANSWER, patienceOf, type Masters } from "./masters";
+import { NO_ANSWER, orFailure, patienceOf, type Masters } from "./masters";
 import { Tally } from "./tally";
 
 const RENEWED: Renewed = { renewed: true };
@@ -66,7 +66,7 @@ export class Renewal {
     const asked = this.#masters.askAll(
       patienceMs,
       async ({ store }, master) => {
-        const replies = await store.renew(requests.map(withoutFencing), patienceMs);
+        const replies = orFailure(await store.renew(requests.map(withoutFencing), patienceMs));
         lacking.forEach((masters, index) => {
           const reply = replies[index];
           const isFree = reply !== undefined && "holder" in reply && reply.holder === undefined;
@@ -124,14 +124,18 @@ export class Renewal {
     }
     // A hold that may have been lost is not restored. Otherwise, it would come back to life.
     if (wasSure) this.#restoreAt(hold, lacking, request, patienceMs);
-    if (!tally.isYes) throw tally.error();
+    if (!tally.isYes) throw tally.error(this.#masters.all);
     if (!request.fencing) return RENEWED;
     return { renewed: true, fencingToken: await drawToken(this.#masters, hold.request, patienceMs) };
   }
 
-  /** Acquires the hold at masters that lack it, such as one that was down when the hold was acquired. */
+  /**
+   * Acquires the hold at masters that lack it, such as one that was down when the hold was acquired. Each is a witness again only when it
+   * confirms the hold, because this command may run late.
+   */
   #restoreAt(hold: Hold, lacking: Iterable<Master>, request: RenewRequest, patienceMs: number): void {
     for (const master of lacking) {
+      hold.witnesses.delete(master);
       void this.#election.askFor(hold, master, (one) => one.acquire(request, patienceMs), patienceMs);
     }
   }

@@ -1,13 +1,17 @@
 import type { Clock } from "../../base/clock";
 import { LockMisconfiguredError, errorMessage } from "../../base/errors";
-import { listenInRoot } from "../../base/root-context";
-import type { RedisClient } from "../redis/client";
-import { translateError } from "../redis/errors";
+import type { ClientPort } from "../redis/client-port";
+import type { Command } from "../redis/command";
+import { isDenied, isReply, translateError } from "../redis/errors";
 
 /** Uptime comes in whole seconds, and both of its ends are rounded down. The true uptime may be this much shorter. */
 const ROUNDED_MS = 1_000;
 /** The server counts its uptime on its own clock, which may run fast. */
 const DRIFT_RATIO = 0.01;
+
+const INFO_SERVER: Command = { name: "info", keys: [], args: ["server"] };
+/** An upper bound. The caller of `get()` has its own, shorter timeout. */
+const INFO_TIMEOUT_MS = 5_000;
 
 /** Errors of a server that cannot reply yet. */
 const TEMPORARY = /^(?:LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)\b/;
@@ -28,17 +32,17 @@ export class Servers {
 
 /** The start time of the server behind a client's connection. It is read once for each connection. */
 export class StartTime {
-  readonly #client: RedisClient;
+  readonly #client: ClientPort;
   readonly #clock: Clock;
   readonly #servers: Servers;
   readonly #stopListening: () => void;
   #read: Promise<number> | undefined;
 
-  constructor(client: RedisClient, clock: Clock, servers: Servers) {
+  constructor(client: ClientPort, clock: Clock, servers: Servers) {
     this.#client = client;
     this.#clock = clock;
     this.#servers = servers;
-    this.#stopListening = listenInRoot(client, { close: this.#forget, ready: this.#readAhead });
+    this.#stopListening = client.onState({ down: this.#forget, up: this.#readAhead });
   }
 
   /**
@@ -65,7 +69,7 @@ export class StartTime {
   };
 
   #ask(): Promise<number> {
-    const asked: Promise<number> = this.#client.call("info", "server").then(
+    const asked: Promise<number> = this.#client.send(INFO_SERVER, INFO_TIMEOUT_MS).then(
       (reply) => this.#startIn(String(reply)),
       (error: unknown) => {
         if (this.#read === asked) this.#read = undefined;
@@ -88,10 +92,11 @@ export class StartTime {
 }
 
 function whyUnknown(error: unknown): Error {
-  const isReply = error instanceof Error && error.name === "ReplyError";
-  return isReply && !TEMPORARY.test(error.message)
-    ? unreadable(errorMessage(translateError(error)), error)
-    : translateError(error);
+  const translated = translateError(error);
+  if (!isReply(error) || TEMPORARY.test(error.message)) return translated;
+  // The messages of other permanent errors, such as a wrong password, already say what to do.
+  const isOther = translated instanceof LockMisconfiguredError && !isDenied(error);
+  return isOther ? translated : unreadable(errorMessage(translated), error);
 }
 
 function unreadable(reason: string, cause?: unknown): LockMisconfiguredError {

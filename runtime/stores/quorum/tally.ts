@@ -13,6 +13,9 @@ type Vote =
   | { readonly says: "no"; readonly holder: string | undefined }
   | { readonly says: "silent"; readonly error: unknown };
 
+/** The reason why a reply does not count if the master may have lost its data since it acquired the hold. */
+export const UNPROVEN = new Error("it may have lost the key in the meantime");
+
 const YES: Vote = { says: "yes" };
 
 /** The votes of the masters on one question. */
@@ -58,9 +61,7 @@ export class Tally {
     return this.#byMaster.get(master);
   }
 
-  /**
-   * Returns the value that the key has instead, by the masters that say no: that of a majority, or that of the first in the key's order.
-   */
+  /** Returns the value that the key has instead: the one that a majority has, or else that of the first master that says no. */
   holder(order: readonly Master[]): string | undefined {
     const holders = order.flatMap((master) => {
       const vote = this.#byMaster.get(master);
@@ -85,16 +86,21 @@ export class Tally {
     return count;
   }
 
-  /** Returns why there is no majority. */
-  error(): Error {
+  /**
+   * Returns why there is no majority.
+   *
+   * @param asked the masters that were asked
+   */
+  error(asked: Iterable<Master>): Error {
     const { all, majority } = this.#votes;
     const faults = [...this.#byMaster].flatMap(([{ name }, vote]) =>
       vote.says === "silent" ? [{ name, error: vote.error }] : [],
     );
+    for (const master of asked) {
+      if (!this.#byMaster.has(master)) faults.push({ name: master.name, error: master.silence });
+    }
     const refusals = faults.filter(({ error }) => error instanceof LockMisconfiguredError);
     const reasons = faults.map(({ name, error }) => `${name}: ${errorMessage(error)}`);
-    const missing = all - this.#byMaster.size;
-    if (missing > 0) reasons.push(`${missing} did not answer in time`);
     const message = `only ${this.count("yes")} of ${all} masters agreed, but ${majority} must (${reasons.join("; ")})`;
     const cause = (refusals[0] ?? faults[0])?.error;
     if (refusals.length > all - majority) return new LockMisconfiguredError(message, { cause });

@@ -2,31 +2,45 @@ import { LockOptionError } from "../../base/errors";
 import { isOptions, readOptions } from "../../base/options";
 import { formatValue } from "../../base/format-value";
 
-/**
- * The address of a Redis: a `redis://` URL, `rediss://` for TLS, `unix:///path/to/redis.sock?db=0` for a socket, or
- * `redis+sentinel://host:26379,host2:26379/master` for the master that sentinels name. An object with `tls`, the options of Node's
- * `tls.connect()`, uses TLS: `{ url: "rediss://host", tls: { ca } }`.
- */
-export type RedisAddress = string | { readonly url: string; readonly tls?: object };
+/** The client libraries that can connect to an address, by the names of their packages. */
+export const LIBRARIES = ["ioredis", "redis"] as const;
+export type LibraryName = (typeof LIBRARIES)[number];
 
-/** The arguments of the ioredis constructor for an address. */
+/**
+ * The address of a Redis server: `redis://host`, `rediss://host` for TLS, `unix:///path/to/redis.sock?db=0` for a socket, or
+ * `redis+sentinel://host:26379,host2:26379/master` for the master that sentinels name. In an object, `tls` has the options of Node's
+ * `tls.connect()`, as in `{ url: "rediss://host", tls: { ca } }`. `client` names the package that connects. By default, it is the one that the
+ * application's package.json declares: `ioredis`, or else `redis` (node-redis).
+ */
+export type RedisAddress =
+  string | { readonly url: string; readonly tls?: object; readonly client?: "ioredis" | "redis" };
+
+/** The parts of an address. The adapter of each client library translates them into options of the library. */
 export interface Connection {
-  /** A URL that ioredis reads itself. */
-  readonly url?: string;
-  readonly options: {
-    readonly path?: string;
-    readonly username?: string;
-    readonly password?: string;
-    readonly db?: number;
-    readonly tls?: object;
-    readonly sentinels?: { readonly host: string; readonly port: number }[];
-    readonly name?: string;
-    readonly sentinelUsername?: string;
-    readonly sentinelPassword?: string;
-    readonly sentinelTLS?: object;
-    readonly enableTLSForSentinelMode?: boolean;
-    readonly failoverDetector?: boolean;
-  };
+  /** Without a host, a path, and sentinels, the server is on this machine. */
+  readonly host?: string;
+  readonly port?: number;
+  /** A socket file. */
+  readonly path?: string;
+  readonly sentinels?: Sentinels;
+  readonly username?: string;
+  readonly password?: string;
+  readonly database?: number;
+  /** The options of `tls.connect()`, if the connection uses TLS. */
+  readonly tls?: object;
+  /** The other parameters of a `redis://` URL. They are options of the client library. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** The library that the user chose. */
+  readonly client?: LibraryName;
+}
+
+/** The sentinels that name the server. */
+export interface Sentinels {
+  readonly hosts: readonly { readonly host: string; readonly port: number }[];
+  /** The name of the master. */
+  readonly name: string;
+  readonly username?: string;
+  readonly password?: string;
 }
 
 /** Whether the value is meant as an address, and not as a client. */
@@ -42,41 +56,84 @@ export function isAddress(value: unknown): value is RedisAddress {
  */
 export function connectionTo(address: RedisAddress, what: string): Connection {
   if (typeof address === "string") return readUrl(address, what);
-  const expected = (wrong: string): LockOptionError =>
+  const expected = (wrong: string, fix = `correct \`${wrong}\``): LockOptionError =>
     new LockOptionError(
-      `Expected \`${what}\` to be { url: "rediss://...", tls: { ca } }, got ${formatValue(address)}. Fix: correct \`${wrong}\`. \`tls\` takes the options of Node's tls.connect()`,
+      `Expected \`${what}\` to be { url: "rediss://...", tls: { ca } }, got ${formatValue(address)}. Fix: ${fix}. \`tls\` takes the options of Node's tls.connect()`,
     );
-  const { url, tls } = readOptions(address, ["url", "tls"], expected);
+  const { url, tls, client } = readOptions(address, ["url", "tls", "client"], expected);
   if (typeof url !== "string") throw expected("url");
   if (tls !== undefined && !isOptions(tls)) throw expected("tls");
-  const connection = readUrl(url, what);
-  if (tls === undefined) return connection;
-  // `tls` turns TLS on already. Without `rediss:` in the URL, ioredis cannot prefer its own TLS options to these.
-  const plain = connection.url?.replace(/^rediss:/, "redis:");
-  const { options } = connection;
-  const forSentinels = options.sentinels === undefined ? {} : overTls(tls);
-  return { ...(plain !== undefined && { url: plain }), options: { ...options, tls, ...forSentinels } };
+  if (client !== undefined && !LIBRARIES.includes(client)) {
+    throw expected("client", 'set `client` to "ioredis" or "redis", or leave it out');
+  }
+  return {
+    ...readUrl(url, what),
+    ...(tls !== undefined && { tls }),
+    ...(client !== undefined && { client }),
+  };
+}
+
+/** Returns the first part of an error about a value that is neither a client nor an address. */
+export function expectedRedis(what: string): string {
+  return `Expected \`${what}\` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL`;
 }
 
 function readUrl(url: string, what: string): Connection {
   if (/^(?:redis\+)?unix:/.test(url)) return readSocket(url, what);
   if (/^rediss?\+sentinel:/.test(url)) return readSentinel(url, what);
   if (!/^rediss?:\/\//.test(url)) {
-    throw new LockOptionError(
-      `Expected \`${what}\` to be an ioredis client or a redis:// URL, got ${withoutSecrets(url)}`,
-    );
+    throw new LockOptionError(`${expectedRedis(what)}, got ${withoutSecrets(url)}`);
   }
-  let path: string;
   try {
-    path = new URL(url).pathname;
-  } catch {
-    throw unreadable(url, what);
+    return readHost(url, what);
+  } catch (error) {
+    // The error must not be the cause: it contains the whole URL, and so the password.
+    throw error instanceof LockOptionError ? error : unreadable(url, what);
   }
+}
+
+function readHost(url: string, what: string): Connection {
+  const { protocol, hostname, port, username, password, pathname, searchParams } = new URL(url);
   // A `/` in a password ends the host. Then the path has the rest of the password in it, and is not the number of a database.
-  if (!/^\/?\d*$/.test(path)) throw unreadable(url, what, " Put the database number after the host and `/`.");
+  if (!/^\/?\d*$/.test(pathname))
+    throw unreadable(url, what, ". Put the database number after the host and `/`");
   // A `?` or `#` in a password ends the host, too. Then the beginning of the password would be read as the host.
   if (/#|\?.*@/.test(url)) throw unreadable(url, what);
-  return { url, options: {} };
+  const { db, username: user, password: secret, ...parameters } = Object.fromEntries(searchParams);
+  const database = pathname.replace("/", "") || db;
+  if (database !== undefined && !/^\d*$/.test(database)) throw unreadable(url, what);
+  checkNumbers(parameters, what);
+  const hasLogin = username !== "" || password !== "";
+  const login = hasLogin ? [decoded(username), decodeURIComponent(password)] : [user, secret];
+  return {
+    ...(hostname !== "" && { host: withoutBrackets(hostname) }),
+    ...(port !== "" && { port: Number(port) }),
+    ...credentials(login[0], login[1]),
+    ...(database !== undefined && database !== "" && { database: Number(database) }),
+    ...(protocol === "rediss:" && { tls: {} }),
+    parameters,
+  };
+}
+
+/** The parameters that are numbers, and an example of each. */
+const NUMBERS = { family: "4", connectTimeout: "5000" } as const;
+
+function checkNumbers(parameters: Readonly<Record<string, string>>, what: string): void {
+  for (const [name, example] of Object.entries(NUMBERS)) {
+    if (!/^\d+$/.test(parameters[name] ?? example)) {
+      // The value may be a part of a password.
+      throw new LockOptionError(
+        `Expected the parameter \`${name}\` of the URL in \`${what}\` to be a number, such as ${name}=${example}. Fix: correct or remove it`,
+      );
+    }
+  }
+}
+
+function credentials(
+  username: string | undefined,
+  password: string | undefined,
+): Pick<Connection, "username" | "password"> {
+  return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) };
 }
 
 /** A regular expression, because `new URL()` does not accept a user without a host. */
@@ -95,12 +152,10 @@ function readSocket(url: string, what: string): Connection {
     const password = decoded(secret) ?? takeParameter("password", "pass");
     if (given.size > 0 || !/^\d*$/.test(db ?? "")) throw unreadableSocket(url, what);
     return {
-      options: {
-        path: decodeURIComponent(socket),
-        ...(username !== undefined && { username }),
-        ...(password !== undefined && { password }),
-        ...(db !== undefined && { db: Number(db) }),
-      },
+      path: decodeURIComponent(socket),
+      ...credentials(username, password),
+      ...(db !== undefined && { database: Number(db) }),
+      parameters: {},
     };
   } catch {
     throw unreadableSocket(url, what);
@@ -115,29 +170,21 @@ const SENTINELS =
 function readSentinel(url: string, what: string): Connection {
   const [, isTls, user, secret, hosts = "", name, db, query] = SENTINELS.exec(url) ?? [];
   try {
-    const sentinels = hosts.split(",").map((host) => hostAndPort(host));
     const given = new Map(new URLSearchParams(query));
-    const [username, password] = [decoded(user), decoded(secret)];
-    const [sentinelUsername, sentinelPassword] = [
-      given.get("sentinel_username"),
-      given.get("sentinel_password"),
-    ];
+    const ofSentinels = credentials(given.get("sentinel_username"), given.get("sentinel_password"));
     given.delete("sentinel_username");
     given.delete("sentinel_password");
     if (name === undefined || given.size > 0) throw unreadableSentinel(url, what);
     return {
-      options: {
-        sentinels,
+      sentinels: {
+        hosts: hosts.split(",").map((host) => hostAndPort(host)),
         name: decodeURIComponent(name),
-        // A master that hangs does not break its connection. The detector reconnects when the sentinels name another master.
-        failoverDetector: true,
-        ...(isTls !== "" && overTls({})),
-        ...(username !== undefined && { username }),
-        ...(password !== undefined && { password }),
-        ...(db !== undefined && db !== "" && { db: Number(db) }),
-        ...(sentinelUsername !== undefined && { sentinelUsername }),
-        ...(sentinelPassword !== undefined && { sentinelPassword }),
+        ...ofSentinels,
       },
+      ...credentials(decoded(user), decoded(secret)),
+      ...(db !== undefined && db !== "" && { database: Number(db) }),
+      ...(isTls !== "" && { tls: {} }),
+      parameters: {},
     };
   } catch {
     throw unreadableSentinel(url, what);
@@ -150,20 +197,19 @@ const SENTINEL_PORT = 26_379;
 function hostAndPort(text: string): { host: string; port: number } {
   const { hostname, port } = new URL(`sentinel://${text}`);
   if (hostname === "") throw new Error("no host");
-  return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? SENTINEL_PORT : Number(port) };
+  return { host: withoutBrackets(hostname), port: port === "" ? SENTINEL_PORT : Number(port) };
 }
 
-function overTls(
-  tls: object,
-): Pick<Connection["options"], "tls" | "sentinelTLS" | "enableTLSForSentinelMode"> {
-  return { tls, sentinelTLS: tls, enableTLSForSentinelMode: true };
+/** Returns an IPv6 address without the brackets that it has in a URL. */
+function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
 function decoded(text: string | undefined): string | undefined {
   return text === undefined || text === "" ? undefined : decodeURIComponent(text);
 }
 
-export function unreadable(url: string, what: string, why = ""): LockOptionError {
+function unreadable(url: string, what: string, why = ""): LockOptionError {
   return new LockOptionError(
     `Expected \`${what}\` to be a valid URL, such as redis://user:password@host:6379/0, got ${withoutSecrets(url)}. ${ENCODE}${why}`,
   );
@@ -181,7 +227,7 @@ function unreadableSentinel(url: string, what: string): LockOptionError {
   );
 }
 
-const ENCODE = "Fix: encode `@`, `/`, `?`, `#`, and `%` in a password with encodeURIComponent().";
+const ENCODE = "Fix: encode `@`, `/`, `?`, `#`, and `%` in a password with encodeURIComponent()";
 
 /**
  * Returns what a message may show of a URL that cannot be read. The password may be anywhere in it, so only text that cannot be one is

@@ -1,16 +1,16 @@
 import { systemClock } from "../../base/clock";
 import { LockMisconfiguredError } from "../../base/errors";
 import { errorOf, isDenied, isUnknownCommand, translateError } from "./errors";
+import { SLOTS } from "./cluster/slots";
 import { faultOfProtocol } from "./protocol-fault";
-import { eachAlone } from "./many";
+import { eachAlone } from "./executor";
 import { listOf, TOO_FEW } from "./replies";
 import { RIGHTS } from "./scripts/rights";
 import type { Server } from "./server";
-import { CLIENT_STATES, DENIED } from "./states";
+import { DENIED, oneOfCluster } from "./states";
 
 /** If the first connection takes longer, the client and the server may speak different protocols. */
 const SUSPICIOUS_MS = 250;
-const ALL_SLOTS = 16_384;
 
 /** Checks a server before the first lock is acquired there: whether it serves all keys, and whether its user may release a lock. */
 export class Admission {
@@ -27,7 +27,8 @@ export class Admission {
   }
 
   /**
-   * Resolves to the time that is left, once locks may be acquired.
+   * Resolves to the time that is left, once locks may be acquired. Concurrent callers share one check, which ends with the time of the caller
+   * that began it: a server that hangs never replies. Callers with more time then check again.
    *
    * @param key the key of the requested lock
    * @throws {LockMisconfiguredError} if this server or its user cannot do what locks need
@@ -36,14 +37,15 @@ export class Admission {
     const until = systemClock.now() + timeoutMs;
     while (!this.hasPassed) {
       const others = this.#current;
-      const checked = others ?? (this.#current = this.#checkServer(key, until));
+      const checked = others ?? (this.#current = inTime(this.#checkServer(key, until), until));
       try {
         await checked;
       } catch (error) {
         if (this.#current === checked) this.#current = undefined;
         // The user may lack permission for the key of another caller, but have permission for this one. So this caller checks again with
         // its own key.
-        if (others === undefined || !(error instanceof LockMisconfiguredError)) throw error;
+        const mayCheckAgain = error instanceof LockMisconfiguredError || error instanceof CheckTimeoutError;
+        if (others === undefined || !mayCheckAgain || systemClock.now() >= until) throw error;
       }
     }
     return Math.max(until - systemClock.now(), 1);
@@ -53,7 +55,7 @@ export class Admission {
     this.#searching.abort();
   }
 
-  /** Does the same for many keys. If the user may not use one of them, only the reply for that key is an error. */
+  /** Calls `send` once locks may be acquired. If the user may not use one of the keys, only the reply for that key is an error. */
   async checkMany<Request extends { readonly key: string }, Reply>(
     requests: readonly Request[],
     timeoutMs: number,
@@ -85,8 +87,12 @@ export class Admission {
   async #assertAllSlots(until: number): Promise<void> {
     const info = await this.#reach(until);
     if (!/^cluster_enabled:1/m.test(info)) return;
-    const nodes = await unlessDenied(this.#server.send(leftUntil(until), "cluster", "nodes"));
-    if (nodes !== undefined && slotsOfMyself(nodes) < ALL_SLOTS) throw errorOf(CLIENT_STATES.oneOfCluster);
+    const nodes = await unlessDenied(
+      this.#server.transport.send({ name: "cluster", keys: [], args: ["nodes"] }, leftUntil(until)),
+    );
+    if (nodes !== undefined && slotsOfMyself(nodes) < SLOTS) {
+      throw errorOf(oneOfCluster(this.#server.client.advice.useCluster));
+    }
   }
 
   /**
@@ -94,7 +100,9 @@ export class Admission {
    * protocols.
    */
   async #reach(until: number): Promise<string> {
-    const reply = unlessDenied(this.#server.send(leftUntil(until), "info", "cluster"));
+    const reply = unlessDenied(
+      this.#server.transport.send({ name: "info", keys: [], args: ["cluster"] }, leftUntil(until)),
+    );
     const info = (await (this.#isReached ? reply : this.#unlessFault(reply, until))) ?? "";
     this.#isReached = true;
     this.#searching.abort(); // The connection works, so there is no fault to search for.
@@ -125,7 +133,7 @@ export class Admission {
 
   /** Searches for a fault of the protocol. There is one search at a time, and later callers wait for the same one. */
   #faultOfProtocol(): Promise<Error | undefined> {
-    return (this.#search ??= faultOfProtocol(this.#server.client.options, this.#searching.signal).finally(
+    return (this.#search ??= faultOfProtocol(this.#server.client.address, this.#searching.signal).finally(
       () => {
         this.#search = undefined;
       },
@@ -135,11 +143,26 @@ export class Admission {
   async #assertRights(key: string, until: number): Promise<void> {
     const server = this.#server;
     const keys = server.canQueue(key) ? [key, server.queueOf(key), server.holdsOf(key)] : [key];
-    const reply = await server.scripts.command(leftUntil(until), "eval", RIGHTS.source, keys.length, ...keys);
+    const reply = await server.ask({ name: "eval", script: RIGHTS, keys, args: [] }, leftUntil(until));
     const [isAllowed, denied] = listOf(reply);
     if (Number(isAllowed) === 1) return;
     throw errorOf(DENIED, new Error(`NOPERM in scripts: ${String(denied)}`));
   }
+}
+
+/** The server did not reply to the check in time. */
+class CheckTimeoutError extends Error {
+  override readonly name = "CheckTimeoutError";
+}
+
+/** Rejects at the deadline. */
+function inTime(check: Promise<void>, until: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const cancel = systemClock.afterInBackground(leftUntil(until), () =>
+      reject(new CheckTimeoutError("no reply from Redis to the check before the first lock")),
+    );
+    check.finally(cancel).then(resolve, reject);
+  });
 }
 
 function leftUntil(until: number): number {

@@ -1,11 +1,12 @@
-import { LockOptionError } from "../../base/errors";
-import { formatValue } from "../../base/format-value";
+/** A client that the user gives to Lockweave, and closes. */
+export type GivenClient = QuorumClient | ValkeyGlide | ValkeyGlideClient;
+
+/** A client that can be a master of a quorum, because it reports each reconnect. */
+export type QuorumClient = RedisClient | NodeRedisClient | BunRedisClient;
 
 /** The part of a client that the store needs: a `Redis` (one node or Sentinel) or a `Cluster` of ioredis 5 or 6. */
 export interface RedisClient {
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
-  /** Returns a section of INFO. Without this method, the store does not check whether the server may evict locks. */
-  info?(section: "memory"): Promise<string>;
   duplicate(): RedisSubscriber;
   on(event: string, listener: (error: Error) => void): unknown;
   off(event: string, listener: (error: Error) => void): unknown;
@@ -31,35 +32,73 @@ export interface RedisClient {
   };
 }
 
+/**
+ * A client of node-redis 5 or 6 (the package `redis`). It has no exact type here, because TypeScript reads this file even in applications
+ * without node-redis.
+ */
+export interface NodeRedisClient {
+  readonly isOpen: boolean;
+  sendCommand(...args: never[]): Promise<unknown>;
+  withTypeMapping(...args: never[]): unknown;
+  on(...args: never[]): unknown;
+}
+
+/**
+ * A client of Valkey GLIDE 2 (the package `@valkey/valkey-glide`) from `GlideClient.createClient()`, or from
+ * `GlideClusterClient.createClient()`, which also needs its configuration. It has no exact type here, because TypeScript reads this file even in
+ * applications without GLIDE.
+ */
+export interface ValkeyGlideClient {
+  customCommand(...args: never[]): Promise<unknown>;
+  getPubSubMessage(...args: never[]): Promise<unknown>;
+}
+
+/** A client of Valkey GLIDE and its configuration. */
+export interface ValkeyGlide {
+  readonly glide: ValkeyGlideClient;
+  /**
+   * The argument of `createClient()`. Lockweave opens other connections with it, for wake-ups and for `replicas`. Without it, Lockweave rejects
+   * a client of a cluster, and waiters notice a free lock only by polling once a second.
+   */
+  readonly config?: object | undefined;
+}
+
+/**
+ * No value has this type. It makes TypeScript say why a client of `@upstash/redis` is rejected. This type shares more members with that
+ * client than the others that `configure({ redis })` takes. So the compiler compares the two, and reports the text below.
+ */
+export interface UnsupportedUpstash {
+  readonly createScript: UpstashAdvice;
+  readonly pipeline: UpstashAdvice;
+  readonly multi: UpstashAdvice;
+  readonly json: UpstashAdvice;
+  readonly hset: UpstashAdvice;
+  readonly zadd: UpstashAdvice;
+  readonly sadd: UpstashAdvice;
+  readonly lpush: UpstashAdvice;
+  readonly bitop: UpstashAdvice;
+}
+
+type UpstashAdvice =
+  "@upstash/redis speaks HTTP, and locks need the Redis protocol. Pass the URL from Upstash's console: rediss://default:<password>@<endpoint>:6379";
+
+/** Bun's built-in `RedisClient`. It has no exact type here, because TypeScript reads this file even in applications without Bun. */
+export interface BunRedisClient {
+  readonly connected: boolean;
+  readonly bufferedAmount: number;
+  send(...args: never[]): Promise<unknown>;
+  duplicate(): Promise<unknown>;
+}
+
 export type NatMap = NatMapper | Readonly<Record<string, ReturnType<NatMapper>>>;
 export type NatMapper = (
   address: string,
 ) => { readonly host: string; readonly port: number } | null | undefined;
 
 /** Commands that are written together. */
-interface RedisPipeline {
+export interface RedisPipeline {
   call(command: string, ...args: (string | number)[]): unknown;
   exec(): Promise<[error: Error | null, reply: unknown][] | null>;
-}
-
-/** A `Redis`. A `Cluster` does not accept these overrides. */
-export interface RedisNode extends RedisClient {
-  duplicate(overrides?: { readonly autoResubscribe: boolean; readonly keyPrefix?: string }): RedisSubscriber;
-}
-
-/** A connection that is duplicated from a client for one purpose. */
-export interface OwnConnection extends RedisClient {
-  pipeline(): RedisPipeline;
-  disconnect(): void;
-}
-
-/** A `Redis`, from which such connections are duplicated. */
-export interface Duplicable {
-  duplicate(overrides: Readonly<Record<string, unknown>>): OwnConnection;
-}
-
-export function isCluster(client: RedisClient): boolean {
-  return client.isCluster === true;
 }
 
 /** The second connection, on which the store receives wake-ups. */
@@ -68,60 +107,4 @@ export interface RedisSubscriber {
   subscribe(channel: string): Promise<unknown>;
   on(event: string, listener: (channel: string, message: string) => void): unknown;
   disconnect(): void;
-}
-
-const CLIENT_METHODS = ["call", "duplicate", "on", "off"] as const;
-
-/** @throws {LockOptionError} if it is not a client of ioredis */
-export function assertClient(client: RedisClient, what = "redis"): void {
-  if (
-    CLIENT_METHODS.every((name) => typeof (client as RedisClient | null | undefined)?.[name] === "function")
-  ) {
-    if (!MOCK.test(client.constructor.name)) return;
-    throw new LockOptionError(
-      `Expected \`${what}\` to be a client of a Redis server, got a client of ioredis-mock, which lacks commands that locks need. Fix: in unit tests, call testLocks() from lockweave/testing, or set \`store\` to memoryStore()`,
-    );
-  }
-  const isObject = typeof client === "object" && client !== null;
-  const expected = `Expected \`${what}\` to be an ioredis client or a redis:// URL, got`;
-  const other = isObject ? OTHER_CLIENTS.find(({ methods }) => hasAll(client, methods)) : undefined;
-  if (other !== undefined) throw new LockOptionError(`${expected} a client of ${other.name}. ${other.cure}`);
-  // For an object, such as connection options, the message shows only the names, because a value may be a password.
-  const got = isObject ? `${kindOf(client)}${formatValue(Object.keys(client))}` : formatValue(client);
-  const cure =
-    isObject && CONNECTION_OPTIONS.some((name) => Object.hasOwn(client, name)) ? `. ${OF_OPTIONS}` : "";
-  throw new LockOptionError(`${expected} ${got}${cure}`);
-}
-
-/** The class names of ioredis-mock. */
-const MOCK = /^_?RedisMock$/;
-
-/** The options of ioredis that name a server. */
-const CONNECTION_OPTIONS = ["host", "port", "path", "sentinels"] as const;
-const OF_OPTIONS =
-  'Fix: create an ioredis client with these options, new Redis({ host, port }), or write a URL: "redis://host:6379".';
-
-/** The fix for users of another client: one process may use both clients. */
-const BESIDE =
-  "Lockweave connects to the same server with ioredis. Fix: npm install ioredis, and pass the URL of that client to configure().";
-
-/** Other clients, recognized by methods that none of the others here has. */
-const OTHER_CLIENTS = [
-  { name: "node-redis (the package `redis`)", methods: ["sendCommand", "multi"], cure: BESIDE },
-  { name: "Valkey GLIDE", methods: ["customCommand"], cure: BESIDE },
-  {
-    name: "@upstash/redis, which speaks HTTP",
-    methods: ["createScript", "multi"],
-    cure: "Lockweave uses the Redis protocol, with ioredis. Fix: npm install ioredis, and pass the rediss:// URL from Upstash's console to configure().",
-  },
-] as const;
-
-function hasAll(client: object, methods: readonly string[]): boolean {
-  return methods.every((name) => typeof (client as Record<string, unknown>)[name] === "function");
-}
-
-/** Returns the text to show before the names of an object that is not a plain object or an array: `URL `, `Map `, ... */
-function kindOf(value: object): string {
-  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
-  return kind === "Object" || kind === "Array" ? "" : `${kind} `;
 }

@@ -1,11 +1,9 @@
 import type { Clock } from "../../base/clock";
-import { listenInRoot } from "../../base/root-context";
 import { TickBatch } from "../../base/tick-batch";
 import { MOST_AT_ONCE, type RenewReply, type RenewRequest } from "../port";
-import type { Duplicable, OwnConnection } from "./client";
-import { Database } from "./database";
+import type { OwnConnection } from "./client-port";
+import { idsOf, lockTimesOf, type Command } from "./command";
 import { isUnknownScript, translateError } from "./errors";
-import { idsOf, lockTimesOf } from "./many";
 import { listOf, renewReply, TOO_FEW } from "./replies";
 import { CONFIRM } from "./scripts/confirm";
 
@@ -16,22 +14,8 @@ const LEAST_MS = 5;
  */
 const WAIT_IS_LATE_MS = 300;
 
-/**
- * Options of the connection. No command is sent twice. A connection that has ended is not reopened: another one is opened when it is
- * needed.
- */
-const ONCE = {
-  autoResendUnfulfilledCommands: false,
-  maxRetriesPerRequest: null,
-  enableOfflineQueue: true,
-  enableAutoPipelining: false,
-  autoResubscribe: false,
-  failoverDetector: false,
-  readOnly: false,
-  lazyConnect: false,
-  keyPrefix: "",
-  retryStrategy: (): null => null,
-} as const;
+/** Precedes a command for a slot that may be migrating to this server. */
+const ASKING: Command = { name: "asking", keys: [], args: [] };
 
 /** A hold that replicas are to confirm. */
 interface PendingHold {
@@ -45,8 +29,7 @@ interface PendingHold {
 }
 
 interface Connection {
-  readonly redis: OwnConnection;
-  readonly database: Database;
+  readonly own: OwnConnection;
   /** Whether the server may not have the script. */
   isNew: boolean;
 }
@@ -60,10 +43,8 @@ interface Connection {
  * lasts as long as the longest timeout in it, and each of the other requests times out by itself.
  */
 export class Confirmer {
-  readonly #node: Duplicable;
+  readonly #openOwn: (onEnd: () => void) => OwnConnection | undefined;
   readonly #replicas: number;
-  readonly #prefix: string;
-  readonly #db: number;
   readonly #slotOf: (key: string) => number;
   readonly #clock: Clock;
   #connection: Connection | undefined;
@@ -75,20 +56,19 @@ export class Confirmer {
   #isBusy = false;
   #isClosed = false;
 
-  /** @param slotOf returns the slot of a key. All keys of one command must be in one slot */
+  /**
+   * @param openOwn opens a private connection to the master
+   * @param slotOf returns the slot of a key. All keys of one command must be in one slot
+   */
   constructor(
-    node: Duplicable,
+    openOwn: (onEnd: () => void) => OwnConnection | undefined,
     replicas: number,
-    prefix: string,
-    db: number,
     slotOf: (key: string) => number,
     clock: Clock,
   ) {
     this.#clock = clock;
-    this.#node = node;
-    this.#db = db;
+    this.#openOwn = openOwn;
     this.#replicas = replicas;
-    this.#prefix = prefix;
     this.#slotOf = slotOf;
   }
 
@@ -142,12 +122,12 @@ export class Confirmer {
     if (batch.length === 0) return [];
     const groups = this.#groupBySlot(batch);
     const replies = await this.#exec(groups, Math.max(...batch.map((hold) => this.#leftMs(hold))));
-    const [waitError, count] = replies.pop() ?? [TOO_FEW, undefined];
-    const fault = waitError === null ? this.#tooFew(Number(count)) : translateError(waitError);
+    const count = replies.pop() ?? TOO_FEW;
+    const fault = count instanceof Error ? translateError(count) : this.#tooFew(Number(count));
     return groups.flatMap((group, index) => {
-      const reply = replies[index] ?? ([TOO_FEW, undefined] as const);
-      if (isUnknownScript(reply[0])) return group;
-      conclude(group, reply, fault);
+      const reply = replies[index] ?? TOO_FEW;
+      if (isUnknownScript(reply)) return group;
+      settleAll(group, reply, fault);
       return [];
     });
   }
@@ -170,67 +150,53 @@ export class Confirmer {
   }
 
   /** Returns the reply to each group, and the reply to WAIT at the end. */
-  async #exec(groups: readonly (readonly PendingHold[])[], leftMs: number): Promise<PipelineReply[]> {
+  async #exec(groups: readonly (readonly PendingHold[])[], leftMs: number): Promise<unknown[]> {
     if (this.#isClosed) throw new Error("the store is closed");
     const connection = (this.#connection ??= this.#open());
-    const { redis, database } = connection;
-    const pipeline = redis.pipeline();
-    const asking = new Set<number>();
-    let sent = 0;
+    const commands: Command[] = [];
     for (const group of groups) {
-      if (group[0]?.isAsking === true) {
-        pipeline.call("asking");
-        asking.add(sent);
-        sent += 1;
-      }
+      if (group[0]?.isAsking === true) commands.push(ASKING);
       const requests = group.map(({ request }) => request);
-      const keys = requests.map(({ key }) => this.#prefix + key);
-      const [command, script] = connection.isNew ? ["eval", CONFIRM.source] : ["evalsha", CONFIRM.sha1];
-      pipeline.call(command, script, keys.length, ...keys, idsOf(requests), ...lockTimesOf(requests));
-      sent += 1;
+      commands.push({
+        name: connection.isNew ? "eval" : "evalsha",
+        script: CONFIRM,
+        keys: requests.map(({ key }) => key),
+        args: [idsOf(requests), ...lockTimesOf(requests)],
+      });
     }
-    pipeline.call("wait", this.#replicas, Math.ceil(Math.max(leftMs - WAIT_IS_LATE_MS, leftMs / 2)));
+    const waitMs = Math.ceil(Math.max(leftMs - WAIT_IS_LATE_MS, leftMs / 2));
+    commands.push({ name: "wait", keys: [], args: [this.#replicas, waitMs] });
     let cancel = (): void => {};
     const timeIsUp = new Promise<never>((_, reject) => {
       cancel = this.#clock.afterInBackground(leftMs, () => reject(tooLate()));
     });
     try {
-      const replies = await Promise.race([pipeline.exec(), timeIsUp]);
-      if (database.fault !== undefined) throw database.fault;
-      connection.isNew = replies?.some(([error]) => isUnknownScript(error)) ?? true;
-      return (replies ?? []).filter((_, index) => !asking.has(index));
+      const replies = await Promise.race([connection.own.exec(commands), timeIsUp]);
+      connection.isNew = replies.some(isUnknownScript);
+      return replies.filter((_, index) => commands[index] !== ASKING);
     } finally {
       cancel();
     }
   }
 
   #open(): Connection {
-    const redis = this.#node.duplicate({ ...ONCE, db: this.#db });
-    const connection: Connection = { redis, database: new Database(redis), isNew: true };
-    listenInRoot(redis, {
-      error() {}, // Each command reports its own failure.
-      end: () => {
-        if (this.#connection === connection) this.#connection = undefined;
-      },
+    const own = this.#openOwn(() => {
+      if (this.#connection === connection) this.#connection = undefined;
     });
+    if (own === undefined) throw new Error("the client opened no connection");
+    const connection: Connection = { own, isNew: true };
     return connection;
   }
 
   #disconnect(): void {
-    this.#connection?.redis.disconnect();
+    this.#connection?.own.close();
     this.#connection = undefined;
   }
 }
 
-type PipelineReply = readonly [error: Error | null, reply: unknown];
-
 /** @param fault why the replicas may not have the hold */
-function conclude(
-  group: readonly PendingHold[],
-  [error, reply]: PipelineReply,
-  fault: Error | undefined,
-): void {
-  const failure = error ?? (Array.isArray(reply) ? undefined : TOO_FEW);
+function settleAll(group: readonly PendingHold[], reply: unknown, fault: Error | undefined): void {
+  const failure = reply instanceof Error ? reply : Array.isArray(reply) ? undefined : TOO_FEW;
   group.forEach(({ settle }, index) => {
     if (failure !== undefined) return settle(failure);
     const renewal = renewReply(listOf(reply)[index]);

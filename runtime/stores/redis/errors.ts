@@ -1,6 +1,14 @@
 import { LockMisconfiguredError } from "../../base/errors";
 import { STATES_BY_REPLY, STATES_BY_TEXT, type State } from "./states";
 
+/** The `name` of every error reply of the server. If a client library uses another name, its adapter renames the error. */
+export const REPLY_ERROR = "ReplyError";
+
+/** Whether the server replied with this error. All other errors come from the client. */
+export function isReply(error: unknown): error is Error {
+  return error instanceof Error && error.name === REPLY_ERROR;
+}
+
 /** Whether the server is too old for `SET ... NX GET`. */
 export function isBeforeRedis7(error: unknown): boolean {
   return error instanceof Error && /^ERR .*syntax error/.test(error.message);
@@ -21,14 +29,6 @@ export function isMoved(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("MOVED ");
 }
 
-/**
- * Whether ioredis reports a message of the server that it did not expect. Versions before 6 do so when the server ends a sharded
- * subscription.
- */
-export function isUnaskedReply(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith("Command queue state error");
-}
-
 /** Whether the user may not run the command, or not on this key or channel. */
 export function isDenied(error: unknown): boolean {
   return error instanceof Error && errorCodeOf(error) === "NOPERM";
@@ -44,7 +44,7 @@ export function isReadOnly(error: unknown): error is Error {
   return error instanceof Error && errorCodeOf(error) === "READONLY";
 }
 
-/** Whether the server rejected the password. That may pass, if the password is about to change. */
+/** Whether the server rejected the password. That may be temporary, if the password is about to change. */
 export function isWrongPassword(error: unknown): boolean {
   return error instanceof Error && errorCodeOf(error) === "WRONGPASS";
 }
@@ -85,6 +85,11 @@ export function errorOf({ mayPass, what, fix }: State, cause?: Error): Error {
   return mayPass ? new PassingError(message, { cause }) : new LockMisconfiguredError(message, { cause });
 }
 
+/** Returns the error of a command whose connection closed before the reply. */
+export function connectionBroke(cause?: Error): Error {
+  return new Error("the connection to Redis broke", { cause });
+}
+
 /** Returns the same error, marked as one whose cause may be temporary. */
 export function passing(error: Error): Error {
   return error instanceof LockMisconfiguredError
@@ -92,7 +97,7 @@ export function passing(error: Error): Error {
     : error;
 }
 
-/** Returns the error without its command. ioredis attaches the command to an error reply, and so the password of AUTH or HELLO. */
+/** Returns the error without its command, which a client may attach. The command may contain the password of AUTH or HELLO. */
 function withoutArguments(error: Error): Error {
   if (!("command" in error)) return error;
   const copy = new Error(error.message);

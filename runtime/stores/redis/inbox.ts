@@ -1,10 +1,11 @@
 import { systemClock } from "../../base/clock";
-import { inRoot, listenInRoot } from "../../base/root-context";
+import { Latch } from "../../base/latch";
+import { inRoot } from "../../base/root-context";
 import { loadUuid } from "../../base/uuid";
-import { Backoff } from "./backoff";
-import { isCluster, type RedisClient, type RedisNode, type RedisSubscriber } from "./client";
+import { Backoff } from "../connection/backoff";
+import { Heartbeat } from "../connection/heartbeat";
+import type { Subscription, SubscribingPort } from "./client-port";
 import { isDenied } from "./errors";
-import { Heartbeat } from "./heartbeat";
 import { inboxName } from "./keys";
 
 /** Receives the events of an inbox. */
@@ -21,29 +22,34 @@ export interface InboxOwner {
 export interface WakeUpChannel {
   /** Returns the channel that notifies waiters for the key, and opens it. Empty if the process knows that it cannot subscribe. */
   addressFor(key: string): string;
+  /** Resolves when the server has confirmed or refused each channel that is open. */
+  answered(): Promise<void>;
+  /** Whether the user of the client lacks permission for a channel. */
+  readonly isDenied: boolean;
   close(): void;
 }
 
 /** The channel on which a store receives wake-ups. Its connection is a second one, which is opened when a caller first waits. */
 export class Inbox implements WakeUpChannel {
-  readonly #client: RedisClient;
+  readonly #client: SubscribingPort;
   readonly #owner: InboxOwner;
   readonly #name = inboxName(loadUuid()());
   readonly #backoff: Backoff;
   readonly #heartbeat: Heartbeat;
-  #subscriber: RedisSubscriber | undefined;
-  /** Replaces a subscriber that does not answer, once it has subscribed. */
-  #spare: RedisSubscriber | undefined;
+  #subscription: Subscription | undefined;
+  /** Replaces a subscription that does not answer, once it has subscribed. */
+  #spare: Subscription | undefined;
+  readonly #answer = new Latch();
   #isDenied = false;
   #isClosed = false;
 
-  constructor(client: RedisClient, owner: InboxOwner) {
+  constructor(client: SubscribingPort, owner: InboxOwner) {
     this.#client = client;
     this.#owner = owner;
     this.#backoff = new Backoff(systemClock, () => owner.shortestLeaseMs());
     this.#heartbeat = new Heartbeat(
       systemClock,
-      () => this.#ping(),
+      () => this.#subscription?.ping(),
       () => this.#openSpare(),
     );
   }
@@ -54,73 +60,66 @@ export class Inbox implements WakeUpChannel {
     return this.#isDenied ? "" : this.#name;
   }
 
+  get isDenied(): boolean {
+    return this.#isDenied;
+  }
+
+  answered(): Promise<void> {
+    return this.#answer.opened;
+  }
+
   open(): void {
-    if (this.#subscriber !== undefined || this.#isClosed || this.#backoff.isPending) return;
-    inRoot(() => (this.#subscriber = this.#connect()));
+    if (this.#subscription !== undefined || this.#isClosed || this.#backoff.isPending) return;
+    inRoot(() => (this.#subscription = this.#connect()));
   }
 
   close(): void {
     this.#isClosed = true;
     this.#backoff.stop();
     this.#heartbeat.stop();
-    this.#subscriber?.disconnect();
-    this.#spare?.disconnect();
-  }
-
-  /** Returns undefined for a `Cluster`. That would ping any node, and not the one on which it is subscribed. */
-  #ping(): Promise<unknown> | undefined {
-    return isCluster(this.#client) ? undefined : this.#subscriber?.call("ping");
+    this.#subscription?.close();
+    this.#spare?.close();
   }
 
   #openSpare(): void {
-    this.#spare?.disconnect();
+    this.#spare?.close();
     this.#spare = this.#connect();
   }
 
-  #connect(): RedisSubscriber {
-    // We subscribe ourselves on each "ready". With `autoResubscribe`, a `Redis` would subscribe, too, but nobody would handle its failure.
-    const client: RedisNode = this.#client;
-    const subscriber = isCluster(client) ? client.duplicate() : client.duplicate({ autoResubscribe: false });
-    const subscribe = (): void => {
-      subscriber.subscribe(this.#name).then(
-        () => this.#subscribed(subscriber),
-        (error: unknown) => {
-          if (!isDenied(error)) return;
-          this.#isDenied = true;
-          this.#owner.onDenied();
-        },
-      );
-    };
-    listenInRoot(subscriber, {
-      error() {}, // Waiters that receive no wake-up still ask again in time.
-      message: (_channel, ticket) => this.#owner.onWakeUp(ticket),
-      // A subscriber that does not reconnect by itself is replaced after a pause.
-      end: () => this.#ended(subscriber),
-      ready: subscribe,
-      // A `Cluster` subscribes on a node of its choice, and does not report that choice. It only reports new nodes.
-      ...(isCluster(client) && { "+node": subscribe }),
+  #connect(): Subscription {
+    const subscription = this.#client.openSubscription(this.#name, {
+      subscribed: () => this.#subscribed(subscription),
+      message: (ticket) => this.#owner.onWakeUp(ticket),
+      failed: (error) => {
+        if (!isDenied(error)) return;
+        this.#isDenied = true;
+        this.#answer.open();
+        this.#owner.onDenied();
+      },
+      // A subscription that does not reconnect by itself is replaced after a pause.
+      ended: () => this.#ended(subscription),
     });
-    subscriber.subscribe(this.#name).catch(() => {}); // A client with `lazyConnect` connects now.
-    return subscriber;
+    return subscription;
   }
 
-  #subscribed(subscriber: RedisSubscriber): void {
+  #subscribed(subscription: Subscription): void {
     this.#isDenied = false;
+    this.#answer.open();
     this.#backoff.connected();
-    if (subscriber === this.#spare) {
-      const dead = this.#subscriber;
-      this.#subscriber = subscriber;
+    if (subscription === this.#spare) {
+      const dead = this.#subscription;
+      this.#subscription = subscription;
       this.#spare = undefined;
-      dead?.disconnect();
+      dead?.close();
     }
     // Messages that were published while there was no connection are lost, so all waiters ask again.
     this.#owner.onWakeUp(undefined);
   }
 
-  #ended(subscriber: RedisSubscriber): void {
-    if (this.#spare === subscriber) this.#spare = undefined;
-    if (this.#subscriber !== subscriber || this.#isClosed) return;
-    this.#subscriber = undefined;
+  #ended(subscription: Subscription): void {
+    if (this.#spare === subscription) this.#spare = undefined;
+    if (this.#subscription !== subscription || this.#isClosed) return;
+    this.#subscription = undefined;
     this.#backoff.schedule(() => this.open());
   }
 }

@@ -20,10 +20,10 @@ export function processName(processNumber: string): string {
   return `${PROTOCOL}process:${processNumber}`;
 }
 
-/** A key beside a lock: its queue, the counter of its fencing tokens, or its holds if it is shared. */
-type Beside = "queue" | "fence" | "holds";
+/** A key that belongs to a lock: its queue, the counter of its fencing tokens, or its holds if it is shared. */
+type AuxiliaryKind = "queue" | "fence" | "holds";
 
-const BEFORE_WHOLE: Readonly<Record<Beside, string>> = {
+const BEFORE_WHOLE: Readonly<Record<AuxiliaryKind, string>> = {
   queue: `${PROTOCOL}queue:{`,
   fence: `${PROTOCOL}fence:{`,
   holds: `${PROTOCOL}holds:{`,
@@ -48,22 +48,22 @@ function slotSource(prefix: string, key: string): SlotSource {
 }
 
 /**
- * Returns the name of a key beside the lock. It is in the lock's cluster slot, if that is possible.
+ * Returns the name of a key that belongs to the lock. It is in the lock's cluster slot, if that is possible.
  *
  * No two locks share such a key, whatever their keys and prefixes are. With one prefix, the part after our namespace says how to read the
  * rest, and the rest contains the whole key. With two prefixes, neither contains our namespace (see {@link assertPrefix}). So its first
  * occurrence in a name shows where the prefix ends.
  */
-export function nameBeside(beside: Beside, prefix: string, key: string): string {
+export function auxiliaryKey(kind: AuxiliaryKind, prefix: string, key: string): string {
   const source = slotSource(prefix, key);
-  if (source === "whole") return `${BEFORE_WHOLE[beside]}${prefix}${key}}`; // The case of nearly all locks.
-  if (source !== "tag") return `${PROTOCOL}${beside}-by-name:${key}`;
+  if (source === "whole") return `${BEFORE_WHOLE[kind]}${prefix}${key}}`; // The case of nearly all locks.
+  if (source !== "tag") return `${PROTOCOL}${kind}-by-name:${key}`;
   // The prefix has no brace: the tag is in the key.
   const opens = key.indexOf("{");
-  return `${PROTOCOL}${beside}-by-tag:${key.slice(opens, key.indexOf("}", opens) + 1)}:${key}`;
+  return `${PROTOCOL}${kind}-by-tag:${key.slice(opens, key.indexOf("}", opens) + 1)}:${key}`;
 }
 
-/** Whether the keys beside the lock are in its cluster slot. */
+/** Whether the keys that belong to the lock are in its cluster slot. */
 export function isInSlot(prefix: string, key: string): boolean {
   return slotSource(prefix, key) !== "none";
 }

@@ -1,38 +1,66 @@
 import { afterIo, systemClock } from "../../base/clock";
 import { LockMisconfiguredError } from "../../base/errors";
-import { listenInRoot } from "../../base/root-context";
-import { unreadable, type Connection } from "./address";
-import { Backoff, backoffMs } from "./backoff";
-import type { RedisClient } from "./client";
-import { Database } from "./database";
-import { errorOf, isMoved, isWrongPassword, passing, translateError } from "./errors";
+import { Backoff } from "../connection/backoff";
+import type { ClientPort, OwnClient } from "./client-port";
+import type { Command } from "./command";
+import {
+  connectionBroke,
+  errorOf,
+  isMoved,
+  isReply,
+  isWrongPassword,
+  passing,
+  translateError,
+} from "./errors";
 import { ReadOnlyServer } from "./read-only";
-import type { RedisClass } from "./redis-class";
 import { SecondConnection } from "./second-connection";
-import { bytesReadBy, Silence } from "./silence";
-import { CLIENT_STATES } from "./states";
+import { Silence } from "./silence";
+import { oneOfCluster } from "./states";
 import { faultOfTls } from "./tls-options";
 
-type IoredisClass = (typeof import("ioredis"))["Redis"];
-type Ioredis = InstanceType<IoredisClass>;
-
 /**
- * Options that turn off what ioredis does by itself. When the connection breaks, it must not resend commands that have no reply. While
- * there is no connection, it must not queue commands. Otherwise, we would not control the order of messages. It does not reconnect by
- * itself either: each attempt comes from our backoff timer.
+ * A client of one library for one server, which has one connection at a time. It connects only when `connect()` is called. It never reconnects by
+ * itself, sends no command twice, and queues no command while there is no connection.
  */
-const ONE_CONNECTION = {
-  autoResendUnfulfilledCommands: false,
-  enableOfflineQueue: false,
-  maxRetriesPerRequest: 0,
-  retryStrategy: (): null => null,
-  reconnectOnError: null,
-  // On a dead route, the server does not answer when ioredis closes the connection. So ioredis waits for that only briefly.
-  disconnectTimeout: 50,
-};
+export interface SingleConnection {
+  readonly port: ClientPort;
+  /** The options of `tls.connect()`, if there are any. */
+  readonly tls: unknown;
+  /** Whether nothing happens until somebody calls `connect()`, as before the first call. */
+  readonly isIdle: boolean;
+  /** The reason why all commands are rejected now. For example, the user has closed the client that the connection follows. */
+  readonly refusal?: Error | undefined;
+  /** Makes one attempt to connect. It ends with `ready` or with `ended`, or the connection is idle again. */
+  connect(): void;
+  /** Closes the connection. Then it has ended. */
+  disconnect(): void;
+  /** Records that the server may be the wrong one. */
+  doubt?(): void;
+  /** Whether a command failed with this error because there was no connection, or it broke. */
+  isBreak(error: Error): boolean;
+  /** Closes the connection for good. */
+  close(): void;
+}
+
+export interface ConnectionListeners {
+  /** An attempt to connect failed, or the connection broke with an error. */
+  failed(error: Error): void;
+  /** The connection has closed. */
+  closed(): void;
+  /** There is neither a connection nor an attempt to connect, and there should be one. */
+  ended(): void;
+  /** No attempt to connect is possible yet. Returns whether a command waits for one. */
+  postponed(cause: Error): boolean;
+  ready(): void;
+}
 
 /** The share of its timeout for which a command waits for a connection. */
 const CONNECT_TIME_SHARE = 0.9;
+
+/** A server that accepts a connection and does not answer for this long is given up. The library may allow more time. */
+export const HANDSHAKE_MS = 5_000;
+
+export const NO_CONNECTION = "there is no connection to Redis yet";
 
 /** A call that waits for a connection. */
 interface PendingCall {
@@ -40,63 +68,57 @@ interface PendingCall {
   readonly fail: (cause: Error | undefined) => void;
 }
 
-/** A connection to a Redis that belongs to the store. The store opens it again when it breaks, and closes it. */
-export class OwnClient {
-  readonly client: RedisClient;
-  readonly #ioredis: Ioredis;
-  readonly #database: Database;
+/** A client that belongs to the store. It opens its connection again when it breaks, and closes it. */
+export class ReconnectingClient implements OwnClient {
+  readonly #connection: SingleConnection;
   readonly #backoff: Backoff;
   readonly #silence: Silence;
   readonly #second: SecondConnection;
   readonly #readOnly: ReadOnlyServer;
   readonly #waiting = new Set<PendingCall>();
+  #report: (error: Error) => void = () => {};
   #isClosed = false;
   #hasBeenReady = false;
-  /** Why there is no connection, if that is known. */
+  /** The reason why there is no connection, if it is known. */
   #lastError: Error | undefined;
 
   /**
+   * @param open creates the connection. It calls the listeners in the root context
    * @param shortestLeaseMs returns the shortest time left of all leases. Their renewals cannot wait longer for a connection
-   * @throws {LockOptionError} if ioredis cannot read the address
    */
-  constructor(Redis: RedisClass, connection: Connection, what: string, shortestLeaseMs: () => number) {
-    const ioredis = connect(Redis, connection, what, shortestLeaseMs);
-    this.client = ioredis;
-    this.#ioredis = ioredis;
-    this.#database = new Database(ioredis);
+  constructor(open: (listeners: ConnectionListeners) => SingleConnection, shortestLeaseMs: () => number) {
     this.#backoff = new Backoff(systemClock, shortestLeaseMs);
-    this.#second = new SecondConnection(systemClock, ioredis);
-    this.#silence = new Silence(
-      systemClock,
-      () => bytesReadBy(ioredis),
-      (isStillSilent) => this.#onSilent(isStillSilent),
-    );
-    this.#readOnly = new ReadOnlyServer(new Backoff(systemClock, shortestLeaseMs), () => this.#reconnect());
-    listenInRoot(this.client, {
-      error: (error) => {
-        this.#lastError = this.#explained(error);
-        this.#failAll();
-      },
-      close: () => {
-        this.#silence.reset();
-        this.#second.close();
-        this.#failAll();
-      },
-      end: () => this.#connectLater(),
+    this.#readOnly = new ReadOnlyServer(new Backoff(systemClock, shortestLeaseMs), () => {
+      this.#connection.doubt?.();
+      this.#reconnect();
+    });
+    this.#connection = open({
+      failed: (error) => this.#onError(error),
+      closed: () => this.#onClose(),
+      ended: () => this.#connectLater(),
+      postponed: (cause) => this.#onPostponed(cause),
       ready: () => this.#onReady(),
     });
+    this.#second = new SecondConnection(systemClock, this.port);
+    this.#silence = new Silence(
+      systemClock,
+      () => this.port.bytesRead?.(),
+      (isStillSilent) => this.#onSilent(isStillSilent),
+    );
   }
 
-  /** Sends the command as soon as there is a connection, and rejects if that takes too long. */
-  call(timeoutMs: number, ...command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
-    const isReady = this.#ioredis.status === "ready" && this.#database.fault === undefined;
-    if (isReady) return this.#callNow(timeoutMs, command);
-    return this.#ready(timeoutMs).then(() => this.#callNow(timeoutMs, command));
+  get port(): ClientPort {
+    return this.#connection.port;
   }
 
-  /** Calls `report` each time the client emits an error: an attempt to connect failed, or the connection broke with an error. */
+  send(command: Command, timeoutMs: number): Promise<unknown> {
+    const isReady = this.port.isReady && this.port.fault === undefined;
+    if (isReady) return this.#sendNow(command, timeoutMs);
+    return this.#ready(timeoutMs).then(() => this.#sendNow(command, timeoutMs));
+  }
+
   onTrouble(report: (error: Error) => void): void {
-    listenInRoot(this.client, { error: () => this.#lastError && report(this.#lastError) });
+    this.#report = report;
   }
 
   close(): void {
@@ -105,12 +127,12 @@ export class OwnClient {
     this.#readOnly.stop();
     this.#silence.stop();
     this.#second.close();
-    this.#ioredis.disconnect();
-    this.#failAll();
+    this.#connection.close();
+    this.#failAll(closed());
   }
 
   #onReady(): void {
-    if (this.#database.fault !== undefined) return this.#ioredis.disconnect(true);
+    if (this.port.fault !== undefined) return this.#connection.disconnect();
     this.#lastError = undefined;
     this.#hasBeenReady = true;
     this.#backoff.connected();
@@ -118,19 +140,37 @@ export class OwnClient {
     for (const { go } of this.#waiting) go();
   }
 
+  #onError(error: Error): void {
+    this.#lastError = this.#explained(error);
+    this.#failAll();
+    this.#report(this.#lastError);
+  }
+
+  #onClose(): void {
+    this.#silence.reset();
+    this.#second.close();
+    this.#failAll();
+  }
+
+  #onPostponed(cause: Error): boolean {
+    if (this.#waiting.size === 0) return false;
+    this.#lastError = cause;
+    return true;
+  }
+
   #connectLater(): void {
-    if (!this.#isClosed) this.#backoff.schedule(() => void this.#ioredis.connect().catch(() => {}));
+    if (!this.#isClosed) this.#backoff.schedule(() => this.#connection.connect());
   }
 
   #reconnect(): void {
-    if (this.#ioredis.status === "ready") this.#ioredis.disconnect(true);
+    if (this.port.isReady) this.#connection.disconnect();
   }
 
   /**
    * Reconnects if the route is dead. A server that is slow or paused does not answer another connection either, and then nothing changes.
    */
   #onSilent(isStillSilent: () => boolean): void {
-    if (this.#ioredis.status !== "ready") return;
+    if (!this.port.isReady) return;
     this.#second.ask(() => {
       if (isStillSilent()) this.#reconnect();
     });
@@ -140,10 +180,16 @@ export class OwnClient {
     const explained = translateError(error);
     // A password that has worked may be about to change. A password that never worked is wrong.
     if (this.#hasBeenReady && isWrongPassword(error)) return passing(explained);
-    return this.#hasBeenReady ? explained : (faultOfTls(this.#ioredis.options.tls) ?? explained);
+    return this.#hasBeenReady ? explained : (faultOfTls(this.#connection.tls) ?? explained);
   }
 
   #ready(timeoutMs: number): Promise<void> {
+    if (this.#isClosed) return Promise.reject(closed());
+    const { refusal } = this.#connection;
+    if (refusal !== undefined) {
+      this.#connection.disconnect();
+      return Promise.reject(refusal);
+    }
     // A permanent error rejects immediately, though attempts to connect continue.
     if (this.#lastError instanceof LockMisconfiguredError) return Promise.reject(this.#lastError);
     const ready = new Promise<void>((resolve, reject) => {
@@ -157,66 +203,43 @@ export class OwnClient {
         fail: (cause) => settle(() => reject(cause ?? new Error("Redis closed the connection"))),
       };
       const cancel = systemClock.afterInBackground(timeoutMs * CONNECT_TIME_SHARE, () =>
-        afterIo(systemClock, () =>
-          waiting.fail(this.#lastError ?? new Error("there is no connection to Redis yet")),
-        ),
+        afterIo(systemClock, () => waiting.fail(this.#lastError ?? new Error(NO_CONNECTION))),
       );
       this.#waiting.add(waiting);
     });
-    // This comes after the timer is set, because the first call to connect() loads modules, which takes a long time on a busy machine.
-    if (this.#ioredis.status === "wait") this.#ioredis.connect().catch(() => {});
+    // This comes after the timer is set, because the first attempt loads modules, which takes a long time on a busy machine.
+    if (this.#connection.isIdle) this.#connection.connect();
     return ready;
   }
 
-  #failAll(): void {
-    for (const { fail } of this.#waiting) fail(this.#lastError);
+  #failAll(cause = this.#lastError): void {
+    for (const { fail } of this.#waiting) fail(cause);
   }
 
-  #callNow(timeoutMs: number, command: [name: string, ...args: (string | number)[]]): Promise<unknown> {
+  #sendNow(command: Command, timeoutMs: number): Promise<unknown> {
     this.#silence.sent(timeoutMs);
-    return this.#ioredis.call(...command).then(this.#onReply, this.#onFailure);
+    return this.port.send(command, timeoutMs).then(this.#onReply, this.#onFailure);
   }
 
   readonly #onReply = (reply: unknown): unknown => {
     this.#silence.heard();
-    this.#readOnly.look(Array.isArray(reply) ? reply[0] : reply);
+    this.#readOnly.check(Array.isArray(reply) ? reply[0] : reply);
     return reply;
   };
 
   readonly #onFailure = (thrown: unknown): never => {
-    const { name = "", message = "" } = thrown instanceof Error ? thrown : {};
-    if (name === "ReplyError") {
+    if (isReply(thrown)) {
       this.#silence.heard();
-      if (isMoved(thrown)) throw errorOf(CLIENT_STATES.oneOfCluster, thrown);
-      throw this.#readOnly.look(thrown) ?? thrown;
+      if (isMoved(thrown)) throw errorOf(oneOfCluster(this.port.advice.useCluster), thrown);
+      throw this.#readOnly.check(thrown) ?? thrown;
     }
-    // With our options, ioredis rejects with one of these texts if the connection breaks.
-    if (message === "Connection is closed." || message.includes("enableOfflineQueue")) {
-      throw new Error("the connection to Redis broke", { cause: this.#lastError });
+    if (thrown instanceof Error && this.#connection.isBreak(thrown)) {
+      throw connectionBroke(this.#lastError);
     }
     throw thrown;
   };
 }
 
-function connect(
-  given: RedisClass,
-  { url, options }: Connection,
-  what: string,
-  shortestLeaseMs: () => number,
-): Ioredis {
-  const Redis = given as IoredisClass;
-  // After ioredis has tried all sentinels, it waits by itself before the next round.
-  const sentinelRetryStrategy = (attempt: number): number =>
-    backoffMs(attempt - 1, shortestLeaseMs(), Math.random());
-  const fixed = { ...ONE_CONNECTION, sentinelRetryStrategy };
-  const all = { ...options, ...fixed };
-  let client: Ioredis;
-  try {
-    client = url === undefined ? new Redis(all) : new Redis(url, all);
-  } catch (error) {
-    if (url === undefined) throw error;
-    throw unreadable(url, what); // The error must not be the cause: it contains the whole URL, and so the password.
-  }
-  Object.assign(client.options, fixed); // Without this, options in the URL would have precedence.
-  return client;
+function closed(): Error {
+  return new Error("the store was closed");
 }

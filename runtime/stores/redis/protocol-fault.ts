@@ -1,19 +1,11 @@
 import type { Socket } from "node:net";
 import { rooted } from "../../base/root-context";
+import type { Address } from "./client-port";
 import { errorOf, translateError } from "./errors";
 import { CLIENT_STATES } from "./states";
 
 const ANSWERS_WITHIN_MS = 1_000;
 const GREETS_WITHIN_MS = 200;
-
-/** Where a client connects to, according to its options. */
-interface Destination {
-  readonly host?: string | undefined;
-  readonly port?: number | undefined;
-  readonly path?: unknown;
-  readonly sentinels?: unknown;
-  readonly tls?: unknown;
-}
 
 /**
  * Returns an error if the server speaks TLS and the connection does not, or vice versa. Neither side reports that: one waits forever, and
@@ -22,10 +14,12 @@ interface Destination {
  *
  * @param signal ends the search
  */
-export async function faultOfProtocol(options: object, signal: AbortSignal): Promise<Error | undefined> {
-  const { host = "localhost", port = 6379, path, sentinels, tls }: Destination = options;
-  if ((path ?? sentinels ?? null) !== null) return undefined;
-  const isTls = tls !== undefined && tls !== null && tls !== false;
+export async function faultOfProtocol(
+  address: Address | undefined,
+  signal: AbortSignal,
+): Promise<Error | undefined> {
+  if (address === undefined) return undefined;
+  const { host, port, isTls } = address;
   const { connect } = process.getBuiltinModule("node:net");
   const plain = connect(port, host);
   if (isTls) {

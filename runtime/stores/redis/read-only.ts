@@ -1,4 +1,4 @@
-import type { Backoff } from "./backoff";
+import type { Backoff } from "../connection/backoff";
 import { errorOf, isReadOnly } from "./errors";
 import { CLIENT_STATES } from "./states";
 
@@ -13,7 +13,7 @@ const MOST_NEW_CONNECTIONS = 3;
 export class ReadOnlyServer {
   readonly #backoff: Backoff;
   readonly #reconnect: () => void;
-  /** How many connections in a row have replied READONLY. */
+  /** The number of connections in a row that have replied READONLY. */
   #readOnlyCount = 0;
   #isCounted = false;
 
@@ -29,7 +29,7 @@ export class ReadOnlyServer {
   }
 
   /** Checks a reply, or the first of several. Returns an error if new connections reach a replica, too. */
-  look(reply: unknown): Error | undefined {
+  check(reply: unknown): Error | undefined {
     if (!isReadOnly(reply)) return undefined;
     if (!this.#isCounted) {
       if (this.#backoff.hasLasted) this.#readOnlyCount = 0; // The connection was good, so this is another failover.

@@ -1,9 +1,10 @@
 // Locks in Redis. The value of a key is the requestId of its holder, or a reservation for the next waiter (see value.ts). Its time to live
 // is the lock time. The header of each script describes its command.
 
-import { errorMessage } from "../../base/errors";
 import { readFrom } from "../../base/options";
+import { markAsOurs } from "../checked-store";
 import { openRedis } from "../late-store";
+import type { LibraryLog } from "../load-library";
 import type {
   AnnounceRequest,
   ReleaseReply,
@@ -18,27 +19,28 @@ import type {
   StoreBatch,
   StoreListener,
   StoreQueue,
+  StoreState,
   WholeStore,
   AcquireReply,
   AcquireRequest,
 } from "../port";
+import { isShared } from "../value";
 import { connectionTo, type Connection, type RedisAddress } from "./address";
 import { Admission } from "./admission";
-import { BothKinds } from "./both-kinds";
-import { assertClient, isCluster, type RedisClient } from "./client";
-import type { Cluster } from "./cluster/by-slot";
-import { ConfirmingStore } from "./confirming-store";
-import { GivenClient } from "./given-client";
-import { Holding } from "./holding";
-import { loadIoredis } from "./ioredis";
+import { BatchExecutor } from "./batch-executor";
+import type { GivenClient, UnsupportedUpstash } from "./client";
+import type { ClientLibrary, ClientPort } from "./client-port";
+import { ExclusiveCommands } from "./exclusive-commands";
+import { eachAlone, Executor, type Operation } from "./executor";
 import { processName } from "./keys";
-import { OwnClient } from "./own-client";
-import { Tickets } from "./tickets";
-import { Queueing } from "./queueing";
-import type { RedisClass } from "./redis-class";
-import type { Send } from "./script-runner";
+import { loadLibrary } from "./load-library";
+import { QueueCommands } from "./queue-commands";
+import { assertClient, openOwnBeside, portOf } from "./recognize-client";
+import { ReplicatedHolds, wantsReplicas, withoutReplicas } from "./replicated-holds";
+import { TOO_FEW } from "./replies";
 import { Server } from "./server";
-import { Sharing } from "./sharing";
+import { SharedCommands } from "./shared-commands";
+import { Tickets, type AddressedRequest } from "./tickets";
 
 /**
  * Returns a store that keeps locks in Redis. The value of a key is the request ID of its holder.
@@ -46,55 +48,44 @@ import { Sharing } from "./sharing";
  * The store opens a second connection, for wake-ups, when a caller first waits. It never closes `client`.
  *
  * @param what the name of the client, for messages
- * @throws {LockOptionError} if `client` is not an ioredis client, or if its `keyPrefix` contains `lockweave:`
+ * @throws {LockOptionError} if `client` is not a client of ioredis, node-redis, Valkey GLIDE, or Bun, or if its `keyPrefix` contains `lockweave:`
  */
-export function redisStore(client: RedisClient, what = "redis"): WholeStore {
-  return new ConfirmingStore(storeOver(client, what));
+export function redisStore(client: GivenClient | UnsupportedUpstash, what = "redis"): WholeStore {
+  return storeOver(client as GivenClient, what);
 }
 
-/** Returns the same store with the additional methods that a quorum needs, but without waiting for replicas. */
-export function storeOver(client: RedisClient, what = "redis"): RedisStore {
+/** Returns the same store with the additional methods that a quorum needs. */
+export function storeOver(client: GivenClient, what = "redis"): RedisStore {
   readFrom(`\`${what}\``, () => assertClient(client, what));
-  if (isCluster(client))
-    return new RedisStore(
-      client,
-      (_timeoutMs, ...command) => client.call(...command),
-      () => {},
-    );
-  const given = new GivenClient(client, (message) => store.warn(message));
-  const store: RedisStore = new RedisStore(
-    client,
-    (...command) => given.call(...command),
-    () => given.close(),
-  );
-  return store;
+  const own = openOwnBeside(client, () => server.shortestLeaseMs());
+  const server: Server = new Server(own?.port ?? portOf(client), own);
+  return new RedisStore(server);
 }
 
 /**
  * Returns a store of locks in Redis that opens its own connection, and closes it.
  *
  * @throws {LockOptionError} if the address cannot be read
- * @throws {LockMisconfiguredError} if ioredis is not installed, or is too old. In the ES module, the first lock rejects instead
+ * @throws {LockMisconfiguredError} if no client library is installed, or if it is too old. In the ES module, the first lock rejects instead
  */
-export function redisStoreAt(address: RedisAddress, what = "redis"): WholeStore {
+export function redisStoreAt(address: RedisAddress, what = "redis", log?: LibraryLog): WholeStore {
   const connection = connectionTo(address, what);
-  return openRedis(loadIoredis(), (Redis) => new ConfirmingStore(storeAt(Redis, connection, what)));
+  return openRedis(loadLibrary(connection.client, log), (library) => storeAt(library, connection, what));
 }
 
-/** Returns the same store with the additional methods that a quorum needs, but without waiting for replicas. */
-export function storeAt(Redis: RedisClass, connection: Connection, what = "redis"): RedisStore {
-  const own = new OwnClient(Redis, connection, what, () => store.shortestLeaseMs());
-  const store: RedisStore = new RedisStore(
-    own.client,
-    (...command) => own.call(...command),
-    () => own.close(),
-  );
-  own.onTrouble((error) => store.warn(`there is no connection to Redis: ${errorMessage(error)}`));
-  return store;
+/** Returns the same store with the additional methods that a quorum needs. */
+export function storeAt(library: ClientLibrary, connection: Connection, what = "redis"): RedisStore {
+  const own = library.connect(connection, what, () => server.shortestLeaseMs());
+  const server: Server = new Server(own.port, own);
+  return new RedisStore(server);
 }
 
-/** Both halves of a store in Redis: who holds a key, and who comes next. */
+/**
+ * A store in Redis: its holds and its queues. Each method sends its request as an operation for the kind of the
+ * lock, which is held alone or shared.
+ */
 export class RedisStore implements WholeStore, StoreQueue, StoreAdmin, StoreBatch {
+  readonly confirmsReplicas = true;
   readonly queue: StoreQueue = this;
   readonly admin: StoreAdmin = this;
   readonly batch: StoreBatch = this;
@@ -104,112 +95,200 @@ export class RedisStore implements WholeStore, StoreQueue, StoreAdmin, StoreBatc
   readonly enqueueMany: StoreBatch["enqueueMany"];
   readonly #server: Server;
   readonly #admission: Admission;
-  readonly #holding: Holding;
-  readonly #queueing: Queueing;
-  readonly #both: BothKinds;
-  readonly #closeClient: () => void;
+  readonly #tickets: Tickets;
+  readonly #executor: Executor;
+  readonly #batches: BatchExecutor;
+  readonly #exclusive: ExclusiveCommands;
+  readonly #queued: QueueCommands;
+  readonly #shared: SharedCommands;
+  readonly #replicated: ReplicatedHolds;
 
-  constructor(client: RedisClient, send: Send, closeClient: () => void) {
-    const server = new Server(client, send);
-    const tickets = new Tickets();
-    const holding = new Holding(server);
-    const queueing = new Queueing(server, holding, tickets);
-    const both = new BothKinds(holding, queueing, new Sharing(server, tickets));
-    const admission = new Admission(server);
+  constructor(server: Server) {
+    markAsOurs(this);
     this.#server = server;
-    this.#admission = admission;
-    this.#holding = holding;
-    this.#queueing = queueing;
-    this.#both = both;
-    this.#closeClient = closeClient;
+    this.#admission = new Admission(server);
+    this.#tickets = new Tickets(server);
+    this.#executor = new Executor(server);
+    this.#batches = new BatchExecutor(server, this.#executor);
+    this.#exclusive = new ExclusiveCommands(server, this.#executor);
+    this.#queued = new QueueCommands(server, this.#executor, this.#tickets, this.#exclusive);
+    this.#shared = new SharedCommands(server, this.#tickets);
+    this.#replicated = new ReplicatedHolds(this, server);
     const isOverCluster = server.cluster !== undefined;
     this.splitsMany = isOverCluster;
     this.enqueueMany = isOverCluster
       ? undefined
-      : (requests, timeoutMs) =>
-          admission.hasPassed
-            ? both.enqueueMany(requests, timeoutMs)
-            : admission.checkMany(requests, timeoutMs, (some, leftMs) => both.enqueueMany(some, leftMs));
+      : (requests, timeoutMs) => this.#enqueueMany(requests, timeoutMs);
   }
 
-  get client(): RedisClient {
+  get client(): ClientPort {
     return this.#server.client;
-  }
-
-  get cluster(): Cluster | undefined {
-    return this.#server.cluster;
   }
 
   // ---- who holds --------------------------------------------------------------------------------------
 
   acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
-    if (this.#admission.hasPassed) return this.#both.acquire(request, timeoutMs);
-    return this.#admission
-      .check(request.key, timeoutMs)
-      .then((leftMs) => this.#both.acquire(request, leftMs));
+    if (wantsReplicas(request)) {
+      const sent = this.acquire(withoutReplicas(request), timeoutMs);
+      return this.#replicated.confirm(request, sent, timeoutMs);
+    }
+    if (!this.#admission.hasPassed)
+      return this.#admission.check(request.key, timeoutMs).then((leftMs) => this.acquire(request, leftMs));
+    return this.#executor.one(this.#acquisition(request), request, timeoutMs);
   }
 
   acquireMany(
     requests: readonly AcquireRequest[],
     timeoutMs: number,
   ): Promise<readonly (AcquireReply | Error)[]> {
-    if (this.#admission.hasPassed) return this.#both.acquireMany(requests, timeoutMs);
-    return this.#admission.checkMany(requests, timeoutMs, (some, leftMs) =>
-      this.#both.acquireMany(some, leftMs),
+    if (!this.#admission.hasPassed)
+      return this.#admission.checkMany(requests, timeoutMs, (some, leftMs) => this.acquireMany(some, leftMs));
+    return this.#batches
+      .many(requests, (request) => this.#acquisition(request), timeoutMs)
+      .then(unlessAllFailed);
+  }
+
+  #acquisition(request: AcquireRequest): Operation<AcquireRequest, AcquireReply> {
+    return isToShare(request) ? this.#shared.acquire : this.#exclusive.acquire(request);
+  }
+
+  async renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
+    if (requests.some(wantsReplicas)) return await this.#replicated.renew(requests, timeoutMs);
+    const exclusive = (request: RenewRequest): Operation<RenewRequest, RenewReply> =>
+      this.#exclusive.renew(request);
+    const shared = this.#shared.renew;
+    if (requests.length > 1) return await this.#manyOfAnyKind(requests, exclusive, shared, timeoutMs);
+    return await eachAlone(requests, (request) =>
+      this.#oneOfAnyKind(request, exclusive(request), shared, timeoutMs),
     );
   }
 
-  renew(requests: readonly RenewRequest[], timeoutMs: number): Promise<readonly RenewReply[]> {
-    return this.#both.renew(requests, timeoutMs);
-  }
-
   release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseReply> {
-    return this.#both.release(request, timeoutMs);
+    return this.#oneOfAnyKind(request, this.#exclusive.release(request), this.#shared.release, timeoutMs);
   }
 
-  releaseMany(
+  /**
+   * Sends a request that ends or renews a hold. Repeats it if its key turns out to be shared, because the request may not say so.
+   */
+  async #oneOfAnyKind<Request extends ReleaseRequest, Reply extends ReleaseReply | RenewReply>(
+    request: Request,
+    exclusive: Operation<Request, Reply>,
+    shared: Operation<Request, Reply>,
+    timeoutMs: number,
+  ): Promise<Reply> {
+    if (!isToShare(request)) {
+      const reply = await this.#executor.one(exclusive, request, timeoutMs);
+      if (!isFoundShared(reply)) return reply;
+    }
+    return await this.#executor.one(shared, request, timeoutMs);
+  }
+
+  async releaseMany(
     requests: readonly ReleaseRequest[],
     timeoutMs: number,
   ): Promise<readonly (ReleaseReply | Error)[]> {
-    return this.#both.releaseMany(requests, timeoutMs);
+    const { release } = this.#shared;
+    return unlessAllFailed(
+      await this.#manyOfAnyKind(requests, (request) => this.#exclusive.release(request), release, timeoutMs),
+    );
   }
 
-  revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
-    return this.#both.revoke(request, timeoutMs);
+  /** Sends many requests that end or renew holds. Repeats those whose keys turn out to be shared. */
+  async #manyOfAnyKind<Request extends ReleaseRequest, Reply extends ReleaseReply | RenewReply>(
+    requests: readonly Request[],
+    exclusive: (request: Request) => Operation<Request, Reply>,
+    shared: Operation<Request, Reply>,
+    timeoutMs: number,
+  ): Promise<readonly (Reply | Error)[]> {
+    const replies = await this.#batches.many(
+      requests,
+      (request) => (isToShare(request) ? shared : exclusive(request)),
+      timeoutMs,
+    );
+    const isToRepeat = requests.map((request, index) => !isToShare(request) && isFoundShared(replies[index]));
+    if (!isToRepeat.includes(true)) return replies;
+    const repeated = await this.#batches.many(
+      requests.filter((_, index) => isToRepeat[index]),
+      () => shared,
+      timeoutMs,
+    );
+    const rest = repeated.values();
+    return replies.map((reply, index) => (isToRepeat[index] ? (rest.next().value ?? TOO_FEW) : reply));
+  }
+
+  async revoke(request: ReleaseRequest, timeoutMs: number): Promise<boolean> {
+    const reply = await this.#executor.one(this.#exclusive.revoke, request, timeoutMs);
+    return reply === "shared" ? await this.#executor.one(this.#shared.revoke, request, timeoutMs) : reply;
   }
 
   peek(keys: readonly string[], timeoutMs: number): Promise<readonly (string | Error | undefined)[]> {
-    return this.#holding.peek(keys, timeoutMs);
+    const requests = keys.map((key) => ({ key }));
+    return this.#batches.many(requests, () => this.#exclusive.peek, timeoutMs);
   }
 
-  inspect(key: string, timeoutMs: number): Promise<Inspection> {
-    return this.#both.inspect(key, timeoutMs);
+  async inspect(key: string, timeoutMs: number): Promise<Inspection> {
+    const inspection = await this.#executor.one(this.#exclusive.inspect, { key }, timeoutMs);
+    const [first] = inspection.holds;
+    if (first === undefined || !isShared(first.value)) return inspection;
+    return { ...inspection, holds: await this.#executor.one(this.#shared.inspect, { key }, timeoutMs) };
   }
 
   /** Makes all later tokens of the key larger than this one, and larger than the tokens that its holder counts up from it. */
   raiseFence(key: string, token: number, lockTimeMs: number, timeoutMs: number): Promise<void> {
-    return this.#holding.raiseFence(key, token, lockTimeMs, timeoutMs);
+    return this.#executor.one(this.#exclusive.raiseFence, { key, token, lockTimeMs }, timeoutMs);
   }
 
   // ---- who comes next ---------------------------------------------------------------------------------
 
   enqueue(request: EnqueueRequest, timeoutMs: number): Promise<AcquireReply> {
-    if (this.#admission.hasPassed) return this.#both.enqueue(request, timeoutMs);
-    return this.#admission
-      .check(request.key, timeoutMs)
-      .then((leftMs) => this.#both.enqueue(request, leftMs));
+    if (wantsReplicas(request)) {
+      const sent = this.enqueue(withoutReplicas(request), timeoutMs);
+      return this.#replicated.confirm(request, sent, timeoutMs);
+    }
+    if (!this.#admission.hasPassed)
+      return this.#admission.check(request.key, timeoutMs).then((leftMs) => this.enqueue(request, leftMs));
+    const addressed = this.#tickets.addressed(request);
+    return this.#executor.one(this.#enqueuing(request), addressed, timeoutMs);
+  }
+
+  #enqueueMany(
+    requests: readonly EnqueueRequest[],
+    timeoutMs: number,
+  ): Promise<readonly (AcquireReply | Error)[]> {
+    if (!this.#admission.hasPassed)
+      return this.#admission.checkMany(requests, timeoutMs, (some, leftMs) =>
+        this.#enqueueMany(some, leftMs),
+      );
+    const addressed = requests.map((request) => this.#tickets.addressed(request));
+    return this.#batches
+      .many(addressed, (request) => this.#enqueuing(request), timeoutMs)
+      .then(unlessAllFailed);
+  }
+
+  #enqueuing(request: EnqueueRequest): Operation<AddressedRequest, AcquireReply> {
+    return isToShare(request) ? this.#shared.enqueue : this.#queued.enqueue;
   }
 
   dequeue(key: string, ticket: string, timeoutMs: number): Promise<void> {
-    return this.#queueing.dequeue(key, ticket, timeoutMs);
+    const request = { key, ticket, ...this.#tickets.forget(key, ticket) };
+    return this.#executor.one(this.#queued.dequeue, request, timeoutMs);
   }
 
-  releaseAndEnqueue(
+  /**
+   * Releases a hold, and acquires or enqueues for the next caller. If replicas must confirm, it only releases, because this command cannot
+   * wait for them. The next caller then acquires the key by itself.
+   */
+  async releaseAndEnqueue(
     held: ReleaseRequest,
     request: EnqueueRequest,
     timeoutMs: number,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
-    return this.#queueing.releaseAndEnqueue(held, request, timeoutMs);
+    if (wantsReplicas(request)) {
+      const reply = await this.release(held, timeoutMs);
+      return reply.released ? { released: true, next: undefined } : reply;
+    }
+    const next = this.#tickets.addressed(request);
+    return await this.#executor.one(this.#queued.releaseAndEnqueue, { key: held.key, held, next }, timeoutMs);
   }
 
   // ---- events -----------------------------------------------------------------------------------------
@@ -218,22 +297,44 @@ export class RedisStore implements WholeStore, StoreQueue, StoreAdmin, StoreBatc
     return this.#server.listen(listener);
   }
 
-  warn(message: string): void {
-    this.#server.warn(message);
+  state(): StoreState {
+    return this.#server.state;
   }
 
-  /** Returns the shortest time left of all leases in this process. */
-  shortestLeaseMs(): number {
-    return this.#server.shortestLeaseMs();
+  ready(): Promise<void> {
+    return this.#server.assertWakeUps();
   }
 
   async announce({ processNumber, about, forMs }: AnnounceRequest, timeoutMs: number): Promise<void> {
-    await this.#server.send(timeoutMs, "set", processName(processNumber), about, "PX", forMs);
+    const command = { name: "set", keys: [processName(processNumber)], args: [about, "PX", forMs] };
+    await this.#server.ask(command, timeoutMs);
+  }
+
+  async announced(processNumber: string, timeoutMs: number): Promise<string | undefined> {
+    const command = { name: "get", keys: [processName(processNumber)], args: [] };
+    const about = await this.#server.ask(command, timeoutMs);
+    return typeof about === "string" ? about : undefined;
   }
 
   async close(): Promise<void> {
     this.#admission.close();
+    this.#replicated.close();
     this.#server.close();
-    this.#closeClient();
   }
+}
+
+function isToShare({ permits = 1 }: { readonly permits?: number }): boolean {
+  return permits > 1;
+}
+
+/** Whether the key of a hold turned out to be shared. */
+function isFoundShared(reply: ReleaseReply | RenewReply | undefined): boolean {
+  return reply !== undefined && "holder" in reply && reply.holder !== undefined && isShared(reply.holder);
+}
+
+/** Throws the error if all requests share it: their only command failed. So a quorum learns that the server did not reply. */
+function unlessAllFailed<Reply>(replies: readonly (Reply | Error)[]): readonly (Reply | Error)[] {
+  const [first] = replies;
+  if (first instanceof Error && replies.length > 1 && replies.every((reply) => reply === first)) throw first;
+  return replies;
 }

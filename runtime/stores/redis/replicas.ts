@@ -1,10 +1,10 @@
 import type { Clock } from "../../base/clock";
 import type { RenewReply, RenewRequest } from "../port";
-import type { Duplicable, RedisClient } from "./client";
-import type { Cluster } from "./cluster/by-slot";
+import type { ClientPort, ClusterNode, OwnConnection } from "./client-port";
+import type { Cluster } from "./cluster/cluster";
 import { Confirmer } from "./confirmer";
-import { databaseOf } from "./database";
-import { translateError } from "./errors";
+import { errorOf, translateError } from "./errors";
+import { noOwnConnections } from "./states";
 
 /** The largest number of times that a renewal is sent to another node because the slot has moved. */
 const MOST_HOPS = 3;
@@ -14,39 +14,39 @@ export type Purpose = "acquire" | "renew";
 
 /** Confirms holds with the replicas of each master. There is one confirmer for each master, kind of command, and number of replicas. */
 export class Replicas {
-  readonly #client: RedisClient;
+  readonly #client: ClientPort;
   readonly #cluster: Cluster | undefined;
   readonly #clock: Clock;
   readonly #confirmers = new Map<string, Confirmer>();
+  readonly #canOpenOwn: boolean;
   #isClosed = false;
 
-  /** @param cluster the nodes, if the client is a `Cluster` */
-  constructor(client: RedisClient, cluster: Cluster | undefined, clock: Clock) {
+  /** @param cluster the nodes, if it is a client of a cluster */
+  constructor(client: ClientPort, cluster: Cluster | undefined, clock: Clock) {
     this.#clock = clock;
     this.#client = client;
     this.#cluster = cluster;
+    this.#canOpenOwn = (client.topology ?? client).openOwn !== undefined;
   }
 
   /** Renews a hold. It counts as renewed if as many replicas have it as the request asks for. */
   async confirm(request: RenewRequest, timeoutMs: number, purpose: Purpose): Promise<RenewReply> {
+    if (!this.#canOpenOwn) return errorOf(noOwnConnections(this.#client.advice.secondConnection));
     const until = this.#clock.now() + timeoutMs;
     let node = this.#nodeOf(request.key);
     let isAsking = false;
     for (let hops = 0; ; hops += 1) {
       if (node === undefined) return new Error("the cluster node of the lock is not known yet");
       const leftMs = until - this.#clock.now();
-      const reply = await this.#confirmerAt(node, request.replicas ?? 0, purpose).confirm(
-        request,
-        isAsking,
-        leftMs,
-      );
+      const confirmer = this.#confirmerAt(node, request.replicas ?? 0, purpose);
+      const reply = await confirmer.confirm(request, isAsking, leftMs);
       if (!(reply instanceof Error)) return reply;
       const [kind = "", , address] = reply.message.split(" ");
       if (this.#cluster === undefined || !REDIRECTS.has(kind) || hops === MOST_HOPS)
         return translateError(reply);
       if (kind === "MOVED") {
         this.#cluster.shards.moved();
-        this.#client.refreshSlotsCache?.();
+        this.#client.topology?.refresh();
       }
       // TRYAGAIN: some keys of the slot are on this node, and some on another. The same node is asked again, with this key alone.
       if (kind !== "TRYAGAIN") node = this.#cluster.shards.masterNamed(address);
@@ -59,28 +59,25 @@ export class Replicas {
     for (const confirmer of this.#confirmers.values()) confirmer.close();
   }
 
-  #nodeOf(key: string): RedisClient | undefined {
-    if (this.#cluster === undefined) return this.#client;
+  #openOwn(node: ClusterNode, onEnd: () => void): OwnConnection | undefined {
+    const { topology } = this.#client;
+    const options = { database: node.database, onEnd };
+    return topology === undefined ? this.#client.openOwn?.(options) : topology.openOwn?.(node, options);
+  }
+
+  /** Returns the master of the key. Without a cluster, there is only one. */
+  #nodeOf(key: string): ClusterNode | undefined {
+    if (this.#cluster === undefined) return { address: "", database: this.#client.database };
     const { shards } = this.#cluster;
     return shards.masterAt(shards.addressOf(shards.slotOf(key)));
   }
 
-  #confirmerAt(node: RedisClient, replicas: number, purpose: Purpose): Confirmer {
-    const { host, port } = node.options;
-    const db = databaseOf(node);
-    const nodeName = this.#cluster === undefined ? `${db}` : `${host}:${port}`;
-    const name = `${purpose} ${replicas} ${nodeName}`;
+  #confirmerAt(node: ClusterNode, replicas: number, purpose: Purpose): Confirmer {
+    const name = `${purpose} ${replicas} ${node.address} ${node.database}`;
     let confirmer = this.#confirmers.get(name);
     if (confirmer === undefined) {
-      const { keyPrefix = "" } = this.#client.options;
-      confirmer = new Confirmer(
-        node as RedisClient & Duplicable,
-        replicas,
-        keyPrefix,
-        db,
-        (key) => this.#cluster?.shards.slotOf(key) ?? 0,
-        this.#clock,
-      );
+      const slotOf = (key: string): number => this.#cluster?.shards.slotOf(key) ?? 0;
+      confirmer = new Confirmer((onEnd) => this.#openOwn(node, onEnd), replicas, slotOf, this.#clock);
       this.#confirmers.set(name, confirmer);
     }
     if (this.#isClosed) confirmer.close();

@@ -1,27 +1,24 @@
 import { formatValue } from "../../base/format-value";
-import type { ReleaseReply, NotAcquired, RenewReply, Acquired } from "../port";
+import type { Acquired, NotAcquired, NotHeld, NotReleased, ReleaseReply, Renewed } from "../port";
 import { isWrongType, translateError } from "./errors";
+import type { Server } from "./server";
 
 // Converts the replies of scripts into the replies of the store.
 
 /** A number in the reply of a script. It is text if the client has the option `stringNumbers`. */
 export type Figure = number | string;
 
-/** The value that a script found instead of the expected hold, in an array. `null` if the key is free. */
-export type Found = readonly [string | null | Error];
+/** The value that a script found instead of the expected hold. `null` if the key is free. */
+export type Found = string | null | Error;
 
 // Replies without numbers are created once, and shared.
-export const ACQUIRED: Acquired = { acquired: true };
-export const RELEASED: ReleaseReply = { released: true };
-const RENEWED: RenewReply = { renewed: true };
+const ACQUIRED: Acquired = { acquired: true };
+const RENEWED: Renewed = { renewed: true };
+const RELEASED: ReleaseReply = { released: true };
 export const TOO_FEW = new Error("Redis sent fewer replies than expected");
 
 /** The holder that is reported for a key whose data is not text. */
 const NO_TEXT = "(other data than text)";
-
-export function uncertainRelease(): Error {
-  return new Error("the connection broke during the release, and Redis may have released the lock");
-}
 
 /** The error for a reply that no script of ours sends, such as "QUEUED" from a client in the middle of a transaction. */
 export function unexpected(reply: unknown): Error {
@@ -33,19 +30,49 @@ export function listOf(reply: unknown): readonly unknown[] {
   throw unexpected(reply);
 }
 
+/** Returns one of many replies. Throws it if it is an error. */
+export function replyAt(replies: readonly unknown[], index: number): unknown {
+  if (index >= replies.length) throw TOO_FEW;
+  const reply = replies[index];
+  if (reply instanceof Error) throw translateError(reply);
+  return reply;
+}
+
 /** Returns a reply for each key, as SET would return it, from the reply of a script that acquires many keys. */
 export function eachAcquired(reply: unknown, count: number): readonly unknown[] {
-  return isOne(reply) ? Array.from({ length: count }, () => null) : listOf(reply);
+  return isOne(reply) ? repeated(null, count) : listOf(reply);
 }
 
 /** Returns a reply for each key from the reply of a script for many keys, which is 1 if it succeeded for all keys. */
 export function eachReply(reply: unknown, count: number): readonly unknown[] {
-  return isOne(reply) ? Array.from({ length: count }, () => reply) : listOf(reply);
+  return isOne(reply) ? repeated(reply, count) : listOf(reply);
 }
 
-/** Whether one reply stands for all keys. */
-function isOne(reply: unknown): boolean {
+function repeated(reply: unknown, count: number): readonly unknown[] {
+  const replies: unknown[] = [];
+  while (replies.length < count) replies.push(reply); // Array.from() with a callback takes several times as long.
+  return replies;
+}
+
+/** Whether a script reports success, for one key or for all. The value of a key never passes for that, because it is in an array. */
+export function isOne(reply: unknown): boolean {
   return !Array.isArray(reply) && Number(reply) === 1;
+}
+
+export function acquired(mayRunAgain: boolean, fencingToken?: number): Acquired {
+  if (fencingToken === undefined && !mayRunAgain) return ACQUIRED;
+  return {
+    acquired: true,
+    ...(mayRunAgain && { mayRunAgain }),
+    ...(fencingToken !== undefined && { fencingToken }),
+  };
+}
+
+/** Returns a fencing token that a script drew. Beyond the safe integers, two tokens could be equal. */
+export function tokenIn(reply: unknown): number {
+  const token = Number(reply ?? NaN);
+  if (Number.isSafeInteger(token) && token >= 0) return token;
+  throw unexpected(reply);
 }
 
 /** @param pttl the key's time to live. -1 if the key never expires, or if the waiter is not the first */
@@ -53,16 +80,39 @@ export function notAcquired(holder: string | undefined, pttl: number): NotAcquir
   return { acquired: false, holder, freeInMs: pttl === -1 ? undefined : Math.max(pttl, 0) };
 }
 
-export function renewReply(reply: unknown): RenewReply {
-  if (reply instanceof Error) return translateError(reply);
-  if (!Array.isArray(reply)) return Number(reply) === 1 ? RENEWED : unexpected(reply);
-  const holder = holderOf((reply as unknown as Found)[0]);
-  return holder instanceof Error ? holder : { renewed: false, holder };
+export function renewReply(reply: unknown): Renewed | NotHeld {
+  return isOne(reply) ? RENEWED : { renewed: false, holder: holderIn(reply) };
+}
+
+/** @param server warns if a PUBLISH was denied */
+export function releaseReply(
+  reply: unknown,
+  mayHaveRunTwice: boolean,
+  server: Pick<Server, "warnOfDeniedChannels">,
+): ReleaseReply {
+  if (Array.isArray(reply)) return notReleased(reply[0] as Found, mayHaveRunTwice);
+  const outcome = Number(reply);
+  if (outcome === 2) server.warnOfDeniedChannels();
+  if (outcome !== 1 && outcome !== 2) throw unexpected(reply);
+  return RELEASED;
+}
+
+/** Throws if the command may have run twice. Then the first one may have released the hold. */
+export function notReleased(found: Found, mayHaveRunTwice: boolean): NotReleased {
+  if (mayHaveRunTwice)
+    throw new Error("the connection broke during the release, and Redis may have released the lock");
+  return { released: false, holder: holderOf(found) };
 }
 
 /** Returns the value of the key. A key whose data is not text counts as held by somebody else. */
-export function holderOf(found: Found[0]): string | Error | undefined {
+export function holderOf(found: Found): string | undefined {
   if (found === null) return undefined;
   if (!(found instanceof Error)) return found;
-  return isWrongType(found) ? NO_TEXT : translateError(found);
+  if (isWrongType(found)) return NO_TEXT;
+  throw translateError(found);
+}
+
+/** Returns the holder from the reply of a script that found the key in another state than expected: an array with its value. */
+export function holderIn(reply: unknown): string | undefined {
+  return holderOf(listOf(reply)[0] as Found);
 }

@@ -1,29 +1,22 @@
 import { afterIo, type Clock } from "../../base/clock";
-import { listenInRoot } from "../../base/root-context";
-import type { Duplicable, OwnConnection } from "./client";
+import type { ClientPort, OwnConnection } from "./client-port";
+import type { Command } from "./command";
+import { isReply } from "./errors";
 
-/** Options of a connection that serves one check, and is then closed. */
-const ONCE = {
-  autoResendUnfulfilledCommands: false,
-  enableOfflineQueue: true,
-  enableReadyCheck: false,
-  maxRetriesPerRequest: null,
-  failoverDetector: false,
-  lazyConnect: false,
-  keyPrefix: "",
-  retryStrategy: (): null => null,
-} as const;
-
+const PING: Command = { name: "ping", keys: [], args: [] };
 /** A script that changes nothing. A pause of writes also delays scripts, but not a PING. */
-const NO_OP_SCRIPT = "return 1";
+const NO_OP: Command = { name: "eval", keys: [], args: ["return 1", 0] };
+
+/** A connection that does not answer for this long may be dead, too. The next check opens another one. */
+const GIVE_UP_MS = 10_000;
 
 /** Asks over a second connection whether the server answers while the first one is silent. */
 export class SecondConnection {
   readonly #clock: Clock;
-  readonly #client: Duplicable;
+  readonly #client: ClientPort;
   #open: OwnConnection | undefined;
 
-  constructor(clock: Clock, client: Duplicable) {
+  constructor(clock: Clock, client: ClientPort) {
     this.#clock = clock;
     this.#client = client;
   }
@@ -36,12 +29,13 @@ export class SecondConnection {
    */
   ask(onAnswer: () => void): void {
     if (this.#open !== undefined) return;
-    const second = this.#client.duplicate(ONCE);
-    this.#open = second;
-    listenInRoot(second, {
-      error() {}, // A connection error is no answer.
-      end: () => this.#end(second),
+    const second = this.#client.openOwn?.({
+      onEnd: () => {
+        if (this.#open === second) this.#open = undefined;
+      },
     });
+    if (second === undefined) return;
+    this.#open = second;
     const answered = (): void => {
       // Data that has arrived on the first connection at the same time must be read first.
       afterIo(this.#clock, () => {
@@ -50,32 +44,27 @@ export class SecondConnection {
         onAnswer();
       });
     };
-    void answersOf(second).then((isAnswered) => isAnswered && answered());
+    const cancel = this.#clock.afterInBackground(GIVE_UP_MS, () => {
+      if (this.#open === second) this.close();
+    });
+    void answers(second)
+      .finally(cancel)
+      .then((isAnswered) => isAnswered && answered());
   }
 
   close(): void {
     const second = this.#open;
     this.#open = undefined;
-    second?.disconnect();
-  }
-
-  #end(second: OwnConnection): void {
-    if (this.#open === second) this.#open = undefined;
+    second?.close();
   }
 }
 
-async function answersOf(second: OwnConnection): Promise<boolean> {
-  const first = await Promise.all([
-    answerOf(second.call("ping")),
-    answerOf(second.call("eval", NO_OP_SCRIPT, 0)),
-  ]);
-  return first.every(Boolean) && (await answerOf(second.call("ping")));
+async function answers(second: OwnConnection): Promise<boolean> {
+  return (await answersAll(second, [PING, NO_OP])) && (await answersAll(second, [PING]));
 }
 
-/** Resolves to whether the server answered. An error reply is an answer, too. */
-function answerOf(reply: Promise<unknown>): Promise<boolean> {
-  return reply.then(
-    () => true,
-    (error: unknown) => error instanceof Error && error.name === "ReplyError",
-  );
+/** Resolves to whether the server answered all commands. An error reply is an answer, too. */
+async function answersAll(second: OwnConnection, commands: readonly Command[]): Promise<boolean> {
+  const replies = await second.exec(commands).catch(() => [undefined]);
+  return replies.every((reply) => reply !== undefined && (!(reply instanceof Error) || isReply(reply)));
 }

@@ -13,9 +13,9 @@ export class Silence {
   readonly #onSilent: (isStillSilent: () => boolean) => void;
   readonly #timer: Timer;
   #isArmed = false;
-  /** How many commands have no reply yet. */
+  /** The number of commands that have no reply yet. */
   #unanswered = 0;
-  /** When the first two commands without a reply time out. A reply starts the count again. */
+  /** The time at which the first two commands without a reply have timed out. A reply starts the count again. */
   #firstDueAt: number | undefined;
   #secondDueAt: number | undefined;
   #lastDueAt = 0;
@@ -27,8 +27,7 @@ export class Silence {
 
   /**
    * @param bytesRead returns how many bytes have arrived so far, if the client shows that
-   * @param onSilent called about every 3 s until a byte arrives. `isStillSilent` returns whether nothing has arrived since that call, even
-   *   if other commands have no reply by then
+   * @param onSilent called about every 3 s until a byte arrives. `isStillSilent` returns whether nothing has arrived since that call
    */
   constructor(
     clock: Clock,
@@ -104,10 +103,4 @@ export class Silence {
     const [bytes, signsOfLife] = [this.#bytes, this.#signsOfLife];
     return () => this.#bytesRead() === bytes && this.#signsOfLife === signsOfLife;
   }
-}
-
-/** Returns how many bytes the connection of an ioredis client has read, or undefined if the client does not show that. */
-export function bytesReadBy(client: object): number | undefined {
-  const { stream } = client as { readonly stream?: { readonly bytesRead?: number } | null };
-  return stream?.bytesRead;
 }

@@ -10,13 +10,13 @@ export interface State {
   readonly fix: string;
 }
 
-const permanent = (what: string, fix: string): State => ({
+export const permanent = (what: string, fix: string): State => ({
   code: "LOCK_MISCONFIGURED",
   mayPass: false,
   what,
   fix,
 });
-const passing = (what: string, fix: string): State => ({
+export const passing = (what: string, fix: string): State => ({
   code: "LOCK_UNREACHABLE",
   mayPass: true,
   what,
@@ -82,28 +82,8 @@ export const STATES_BY_TEXT: readonly (readonly [text: RegExp, state: State])[] 
   ],
 ];
 
-/** States that a client shows without a command, or that a check of its server found. */
+/** States that a check of the server or of the connection found. Each client library has further states of its own. */
 export const CLIENT_STATES = {
-  quit: permanent(
-    "the Redis client was closed by quit() or disconnect()",
-    "call shutdown() before you close the client",
-  ),
-  gaveUp: permanent(
-    "the Redis client stopped reconnecting",
-    "change its retryStrategy to always return a number, and create a new client",
-  ),
-  subscriber: permanent(
-    "the Redis client is in subscriber mode, where it cannot send lock commands",
-    "give Lockweave its own client: client.duplicate()",
-  ),
-  monitor: permanent(
-    "the Redis client is in monitor mode, where it cannot send lock commands",
-    "give Lockweave its own client: client.duplicate({ monitor: false })",
-  ),
-  oneOfCluster: permanent(
-    "this Redis is one node of a Cluster, and has only some of the keys",
-    "use `new Cluster([...])` of ioredis instead of a URL or a client of one node",
-  ),
   wantsTls: permanent(
     "the server speaks TLS, and the connection does not",
     "write rediss:// instead of redis://",
@@ -121,3 +101,14 @@ export const CLIENT_STATES = {
     "use the address of its master, of a Sentinel, or of a Cluster",
   ),
 } as const satisfies Readonly<Record<string, State>>;
+
+/** @param instead what else to pass to configure(), in terms of the client library */
+export function noOwnConnections(instead = "pass a Redis URL to configure() instead of the client"): State {
+  const what = "this Redis client opens no connection that waits for replicas";
+  return permanent(what, `remove \`replicas\`, or ${instead}`);
+}
+
+/** @param useCluster what to do in terms of the client library */
+export function oneOfCluster(useCluster: string): State {
+  return permanent("this Redis is one node of a Cluster, and has only some of the keys", useCluster);
+}

@@ -1,11 +1,12 @@
 import { withLock, configure } from "../../../runtime";
+import type { ServerTarget } from "../../support/lock-server";
 import { monotonicMs } from "../../support/monotonic";
 import { report } from "./report";
 
 // A process that holds one lock, or waits for it, until it is killed.
 
 export interface HolderConfiguration {
-  readonly url: string;
+  readonly target: ServerTarget;
   readonly key: string;
   readonly lockTime: `${number}ms`;
 }
@@ -24,8 +25,8 @@ export type HolderReport =
 
 const TICK_MS = 5;
 
-const { url, key, lockTime } = JSON.parse(process.argv[2] ?? "") as HolderConfiguration;
-configure({ redis: url, commandTimeout: "300ms", logger: { warn: () => {} }, woven: false });
+const { target, key, lockTime } = JSON.parse(process.argv[2] ?? "") as HolderConfiguration;
+configure({ ...target, commandTimeout: "300ms", logger: { warn: () => {} }, woven: false });
 
 void withLock(key, { lockTime, waitTime: "1m" }, async (lock) => {
   let [tickedAt, believedUntil, worstLagMs] = [monotonicMs(), 0, 0];

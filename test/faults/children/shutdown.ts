@@ -17,7 +17,8 @@ export type ShutdownReport =
   { readonly event: "held" } | { readonly event: "body ended" | "waiter ended"; readonly with: string };
 
 const { url, keys, waiters, endsInTime } = JSON.parse(process.argv[2] ?? "") as ShutdownConfiguration;
-configure({ redis: url, logger: { warn: () => {} }, woven: false });
+const isPostgres = url.startsWith("postgres:");
+configure({ ...(isPostgres ? { postgres: url } : { redis: url }), logger: { warn: () => {} }, woven: false });
 
 const sigterm = once(process, "SIGTERM");
 const lifeline = setInterval(() => {}, 60_000); // An application has something that keeps it alive.

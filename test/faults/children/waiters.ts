@@ -1,13 +1,17 @@
 import { once, type EventEmitter } from "node:events";
 import { Redis } from "ioredis";
-import { configure, shutdown, withLock } from "../../../runtime";
+import { Pool } from "pg";
+import { configure, shutdown, withLock, type Configuration } from "../../../runtime";
+import type { ServerTarget } from "../../support/lock-server";
 import { until } from "../../support/until";
 import { report } from "./report";
 
-// A process in which a thousand callers wait in vain. It reports what they leave in the process.
+// A process in which a thousand callers wait and never get the lock. It reports what they leave in the process.
 
 export interface WaitersConfiguration {
-  readonly url: string;
+  readonly target: ServerTarget;
+  /** The number of connections that the process has while callers wait. */
+  readonly connections: number;
   /** One caller for each entry. Another program holds all of them. */
   readonly keys: readonly string[];
 }
@@ -22,30 +26,67 @@ export interface WaitersReport {
   readonly ends: Record<string, number>;
 }
 
-const { url, keys } = JSON.parse(process.argv[2] ?? "") as WaitersConfiguration;
-const client = new Redis(url);
-configure({ redis: client, logger: { warn: () => {} }, woven: false });
+/** The client of the application, which the process passes to `configure()`. */
+interface Application {
+  readonly client: EventEmitter;
+  readonly options: Configuration;
+  /** Returns the number of connections of this process. */
+  connections(): Promise<number>;
+  end(): Promise<unknown>;
+}
 
-const EMITTERS: readonly EventEmitter[] = [client, process];
+const { target, keys, connections } = JSON.parse(process.argv[2] ?? "") as WaitersConfiguration;
+const application = "redis" in target ? overRedis(target.redis) : overPostgres(target.postgres);
+configure({ ...application.options, logger: { warn: () => {} }, woven: false });
+
+const EMITTERS: readonly EventEmitter[] = [application.client, process];
 const order = once(process.stdin, "data");
 void run();
 
+function overRedis(url: string): Application {
+  const client = new Redis(url);
+  return {
+    client,
+    options: { redis: client },
+    // One connection belongs to the test.
+    connections: async () =>
+      String(await client.call("CLIENT", "LIST"))
+        .trim()
+        .split("\n").length - 1,
+    end: () => client.quit(),
+  };
+}
+
+function overPostgres(url: string): Application {
+  const client = new Pool({ connectionString: url, max: 1, idleTimeoutMillis: 0 });
+  return {
+    client,
+    options: { postgres: client },
+    async connections() {
+      const text = "SELECT FROM pg_stat_activity WHERE backend_type = 'client backend'";
+      return ((await client.query(text)).rowCount ?? NaN) - 1;
+    },
+    end: () => client.end(),
+  };
+}
+
 async function run(): Promise<void> {
-  // Now everything is open that the first wait opens.
+  // Now everything is open that the first waits open: one waiter, and two locks at once.
   await until(async () => {
-    await wait(keys.slice(0, 1));
-    return String(await client.call("PUBSUB", "CHANNELS")) !== "";
+    const locks = ["LOCK_first", "LOCK_second"].map((key) => withLock(key, () => {}));
+    await Promise.all([wait(keys.slice(0, 1)), ...locks]);
+    return (await application.connections()) === connections;
   });
   await isAtRest();
   reportState("before", []);
   const waits = keys.map((key) => wait([key]));
   const ends = (await Promise.all(waits)).flat();
   reportState("waited", ends);
-  await order; // The test looks at Redis meanwhile.
+  await order; // The test looks at the server meanwhile.
   await isAtRest();
   reportState("after", ends);
   await shutdown();
-  await client.quit();
+  await application.end();
   process.stdin.destroy();
 }
 

@@ -84,6 +84,9 @@ export const BUNDLERS = [...LIGHT, ...HEAVY];
 /** The bundlers that this run tests. */
 export const TESTED = isMatrix ? HEAVY : LIGHT;
 
+/** One bundler, or all others in the matrix. For tests of what their plugins share. */
+export const SAMPLED = isMatrix ? [...LIGHT.slice(1), ...HEAVY] : LIGHT.slice(0, 1);
+
 export function bundlerNamed(name: string): Bundler {
   const found = BUNDLERS.find((bundler) => bundler.name === name);
   if (found === undefined) throw new Error(`unknown bundler ${name}`);

@@ -1,9 +1,10 @@
 import test from "ava";
+import { inMatrix } from "../../support/suites";
 import { bundle, bundlerNamed, projectOf } from "./bundlers";
 
 const esbuild = bundlerNamed("esbuild");
 
-test("esbuild: marks the wrong attribute, also after non-ASCII characters", async (t) => {
+test("esbuild: marks the wrong attribute, even after non-ASCII characters", async (t) => {
   const main = `/** @redisLock businessFlag=größe→😀 keyNmae=id */\nexport async function pay(id: string) {}\n`;
   const { stderr } = await bundle(await projectOf(esbuild, { "src/main.ts": main }), esbuild);
   const lines = stderr.split("\n");
@@ -14,7 +15,7 @@ test("esbuild: marks the wrong attribute, also after non-ASCII characters", asyn
   t.is(marks?.[0], "~~~~~~~");
 });
 
-test("esbuild: a file loaded as text is not woven", async (t) => {
+inMatrix("esbuild: a file loaded as text is not woven", async (t) => {
   const text = `/** @redisLock businessFlag=pay */\nexport async function pay() {}\n`;
   const project = await projectOf(esbuild, {
     "src/main.ts": `import asked from "./asked.ts" with { type: "text" };
@@ -125,7 +126,7 @@ pay().catch((error: Error) => console.log(error.stack?.match(/main\\.\\w+:\\d+:\
   }
 });
 
-test("esbuild: contents from stdin are woven with each code loader", async (t) => {
+inMatrix("esbuild: contents from stdin are woven with each code loader", async (t) => {
   const project = await projectOf(esbuild, {});
   for (const loader of ["js", "jsx", "ts", "tsx"]) {
     await project.write({
@@ -136,36 +137,42 @@ test("esbuild: contents from stdin are woven with each code loader", async (t) =
   }
 });
 
-test("esbuild: a wrong tag in contents from stdin is an error, and text contents stay unchanged", async (t) => {
-  const project = await projectOf(esbuild, {});
-  const wrong = JSON.stringify(PAY.replace(" */", " keyName=no lockTime=30000 */"));
-  await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${wrong} }`) });
-  const { code, stderr } = await bundle(project, esbuild);
-  t.is(code, 1);
-  t.regex(stderr, /LW1202: The function has no parameter `no`[^]*<stdin>:1:40:/);
-  const text = JSON.stringify(PAY);
-  await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${text}, loader: "text" }`) });
-  t.like(await bundle(project, esbuild), { code: 0 });
-  t.true((await project.read("dist/main.js")).includes(JSON.stringify(PAY).slice(1, 20)));
-});
+inMatrix(
+  "esbuild: an invalid tag in contents from stdin is an error, and text contents stay unchanged",
+  async (t) => {
+    const project = await projectOf(esbuild, {});
+    const wrong = JSON.stringify(PAY.replace(" */", " keyName=no lockTime=30000 */"));
+    await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${wrong} }`) });
+    const { code, stderr } = await bundle(project, esbuild);
+    t.is(code, 1);
+    t.regex(stderr, /LW1202: The function has no parameter `no`[^]*<stdin>:1:40:/);
+    const text = JSON.stringify(PAY);
+    await project.write({ "esbuild.config.mjs": ofStdin(`{ contents: ${text}, loader: "text" }`) });
+    t.like(await bundle(project, esbuild), { code: 0 });
+    t.true((await project.read("dist/main.js")).includes(JSON.stringify(PAY).slice(1, 20)));
+  },
+);
 
-test("esbuild: in Bun, which ignores errors and warnings of plugins, the plugin throws and prints them", async (t) => {
-  const project = await projectOf(esbuild, {});
-  const asBun = `Object.defineProperty(process.versions, "bun", { value: "1.4.5" });
+inMatrix(
+  "esbuild: in Bun, which ignores errors and warnings of plugins, the plugin throws and prints them",
+  async (t) => {
+    const project = await projectOf(esbuild, {});
+    const asBun = `Object.defineProperty(process.versions, "bun", { value: "1.4.5" });
 const plugin = require("lockweave/esbuild")();
 const onLoad = (_, load) => {
   load({ path: "src/pay.ts" }).then(() => console.log("loaded"), (error) => console.log(error.message));
 };
 plugin.setup({ initialOptions: {}, onLoad });
 `;
-  await project.write({ "src/pay.ts": PAY.replace(" */", " lockTime=30000 */"), "as-bun.cjs": asBun });
-  const warned = await project.run("as-bun.cjs");
-  t.is(warned.stdout, "loaded\n");
-  t.regex(warned.stderr, /^src\/pay\.ts\(1,42\): warning LW1111: .*\n$/);
-  await project.write({ "src/pay.ts": PAY.replace(" */", " keyName=no */") });
-  const { stdout } = await project.run("as-bun.cjs");
-  t.is(stdout, "src/pay.ts(1,41): error LW1202: The function has no parameter `no`. It has none.\n");
-});
+    await project.write({ "src/pay.ts": PAY.replace(" */", " lockTime=30000 */"), "as-bun.cjs": asBun });
+    const warned = await project.run("as-bun.cjs");
+    t.is(warned.stdout, "loaded\n");
+    t.regex(warned.stderr, /^src\/pay\.ts\(1,42\): warning LW1111: .*\n$/);
+    await project.write({ "src/pay.ts": PAY.replace(" */", " keyName=no */") });
+    const { stdout } = await project.run("as-bun.cjs");
+    t.is(stdout, "src/pay.ts(1,41): error LW1202: The function has no parameter `no`. It has none.\n");
+  },
+);
 
 test("esbuild: a configure() re-exported by the application fails closed, and its error says why", async (t) => {
   const project = await projectOf(esbuild, {
@@ -184,7 +191,7 @@ configure({ store: memoryStore() });
   t.regex(stderr, /Call configure\(\) directly by its imported name/);
 });
 
-test("esbuild: a tag in a component that another plugin loads is a build error", async (t) => {
+inMatrix("esbuild: a tag in a component that another plugin loads is a build error", async (t) => {
   const component = (tag: string): string => `<script lang="ts">
 /** ${tag} */
 export async function pay(): Promise<number> { return 1; }

@@ -1,4 +1,4 @@
-import { symlink } from "node:fs/promises";
+import { cp, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
 import { EXAMPLES, linesOf, expectedLinesOf } from "../examples";
@@ -55,16 +55,13 @@ for (const host of [FARM, BUN]) {
     return project;
   };
 
-  inMatrix(
-    `${name}: a build runs under its locks, and its stack traces have the lines of the sources`,
-    async (t) => {
-      const { stdout, stderr } = await runBundle(await (built ??= build()));
-      const [results] = stdout.split("\n");
-      t.is(results, "paid A1,paid A1 false", stderr);
-      t.true(stdout.includes(`src/order.ts:${placeIn(ORDER, "new RangeError").line}:`), stdout);
-      t.true(stdout.includes(`src/receipt.ts:${placeIn(RECEIPT, "new TypeError").line}:`), stdout);
-    },
-  );
+  inMatrix(`${name}: a build runs under its locks, and its stack traces show source lines`, async (t) => {
+    const { stdout, stderr } = await runBundle(await (built ??= build()));
+    const [results] = stdout.split("\n");
+    t.is(results, "paid A1,paid A1 false", stderr);
+    t.true(stdout.includes(`src/order.ts:${placeIn(ORDER, "new RangeError").line}:`), stdout);
+    t.true(stdout.includes(`src/receipt.ts:${placeIn(RECEIPT, "new TypeError").line}:`), stdout);
+  });
 
   inMatrix(`${name}: both examples behave as when compiled by tspc`, async (t) => {
     const project = await (built ??= build());
@@ -74,7 +71,7 @@ for (const host of [FARM, BUN]) {
     }
   });
 
-  inMatrix(`${name}: each wrong tag in a file fails the build with the same messages`, async (t) => {
+  inMatrix(`${name}: each invalid tag in a file fails the build with the same messages`, async (t) => {
     const project = await made(host, { ...SOURCES, "src/order.ts": WRONG });
     const { code, stdout, stderr } = await host.build(project);
     t.not(code, 0);
@@ -121,6 +118,16 @@ console.log("woven");
   });
   const { stdout, stderr } = await runBun(project, "--preload", "lockweave/register", "src/main.ts");
   t.is(stdout, "woven\n", stderr);
+});
+
+inMatrix("Bun: lockweave/register weaves if the installed Lockweave is a link", async (t) => {
+  const project = await made(BUN, SOURCES);
+  const [target, link] = [project.path("linked-lockweave"), project.path("node_modules/lockweave")];
+  await cp(link, target, { recursive: true, dereference: true });
+  await rm(link, { recursive: true });
+  await symlink(target, link);
+  const { stdout, stderr } = await runBun(project, "--preload", "lockweave/register", "src/main.ts");
+  t.is(stdout.split("\n")[0], "paid A1,paid A1 false", stderr);
 });
 
 /** A configuration whose plugin after Lockweave records its input and returns an empty module. */

@@ -91,7 +91,7 @@ test("a file without tags stays unchanged and keeps the source map of the previo
   t.deepEqual(loaded("export {};").output, [null, "export {};", undefined]);
 });
 
-test("webpack errors and warnings have positions in the tag, and errors hide the stack", (t) => {
+test("webpack errors and warnings have positions in the tag, and errors omit the stack", (t) => {
   const tag = "/** @redisLock businessFlag=pay keyName=orderNO lockTime=30000 */";
   const { errors, warnings } = loaded(`${tag}\nexport async function pay(orderNo: string) {}`);
   const reported = [...errors, ...warnings].map(({ loc, hideStack }) => ({ loc, hideStack }));
@@ -111,7 +111,7 @@ test("webpack errors and warnings have positions in the tag, and errors hide the
   );
 });
 
-test("a tag in a component is one error, and the parts of the component repeat none", (t) => {
+test("a tag in a component is reported once, and not again for each part of the component", (t) => {
   const text = `<template><p/></template>
 <script lang="ts">
 /** @redisLock businessFlag=pay */ async function pay() {}

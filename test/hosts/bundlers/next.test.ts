@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,6 +13,8 @@ import {
 } from "../examples";
 import { lockweave } from "../../cli/command";
 import { refusalIn } from "../../../runtime/base/unsupported";
+import { accepts } from "../../support/accepts";
+import { Gate } from "../../support/gate";
 import { startRedis } from "../../support/redis-server";
 import { Project, type Files, type Finished } from "../project";
 import { installLockweave } from "./bundlers";
@@ -20,6 +22,7 @@ import { installed, OF_THIS_CHECKOUT } from "../installed";
 import { recipe, unwoven } from "./recipes";
 import { ORDER, placeIn, RECEIPT, ERRORS_IN_WRONG, WRONG } from "./sources";
 import { isMatrix } from "../../support/suites";
+import { until } from "../../support/until";
 
 // Heavy, so they run only in the matrix. Serial, because they share an installation.
 const inMatrix = isMatrix ? test.serial : test.skip;
@@ -95,6 +98,7 @@ async function application(
   { file, text } = recipe("Next.js"),
   others: Files = { "instrumentation.ts": INSTRUMENTATION },
 ): Promise<Project> {
+  withBothRoutes = undefined;
   const project = new Project(join(await installed(PACKAGES), `../project-${OF_THIS_CHECKOUT}`));
   await rm(project.dir, { recursive: true, force: true });
   await mkdir(project.dir);
@@ -112,12 +116,71 @@ async function application(
   return project;
 }
 
-/** Starts the application. Returns the route's response and the server's output. */
+const KINDS = ["ts", "tsx", "mts", "js", "jsx", "mjs"];
+
+const KINDS_ROUTE = `${KINDS.map((kind) => `import { ${kind} as in_${kind} } from "../../src/in.${kind}";\n`).join("")}import { assertWoven } from "lockweave";
+export const dynamic = "force-dynamic";
+/** @redisLock businessFlag=route */
+async function route() {}
+export async function GET() {
+  const all = [route, ${KINDS.map((kind) => `in_${kind}`).join(", ")}];
+  for (const each of all) assertWoven(each);
+  return Response.json({ woven: all.length });
+}
+`;
+
+/** Its body ends when the gate answers. */
+const SLOW_ROUTE = `export const dynamic = "force-dynamic";
+/** @redisLock businessFlag=slow */
+async function slow() {
+  await fetch(process.env.GATE, { cache: "no-store" });
+  return "done";
+}
+export async function GET() {
+  return Response.json({ slow: await slow() });
+}
+`;
+
+interface Built {
+  readonly bundler: string;
+  readonly project: Project;
+  readonly built: Finished;
+}
+
+/** The application with the routes of several tests, until another one replaces it. */
+let withBothRoutes: Built | undefined;
+
+/** Returns an application for several tests of a bundler, because each build takes long. */
+async function applicationWithBothRoutes(
+  bundler: string,
+  build: (project: Project) => Promise<Finished>,
+): Promise<Built> {
+  if (withBothRoutes?.bundler === bundler) return withBothRoutes;
+  const kinds = KINDS.map((kind) => [
+    `src/in.${kind}`,
+    `/** @redisLock businessFlag=${kind} */\nexport async function ${kind}() { return "${kind}"; }\n`,
+  ]);
+  const project = await application(ORDER.replace("./receipt.js", "./receipt"), recipe("Next.js"), {
+    "instrumentation.ts": INSTRUMENTATION,
+    ...(Object.fromEntries(kinds) as Files),
+    "app/kinds/route.js": KINDS_ROUTE,
+    "app/slow/route.js": SLOW_ROUTE,
+  });
+  withBothRoutes = { bundler, project, built: await build(project) };
+  return withBothRoutes;
+}
+
+/**
+ * Starts the application. Returns the route's response and the server's output.
+ *
+ * @param meanwhile runs after the request was sent
+ */
 async function answer(
   project: Project,
   route = "pay",
   env: NodeJS.ProcessEnv = {},
   command: readonly string[] = ["start"],
+  meanwhile: (server: ChildProcess, url: string) => Promise<void> = async () => {},
 ): Promise<{ answered: unknown; output: string }> {
   const server = spawn(process.execPath, [NEXT, ...command, "-p", "0"], {
     cwd: project.dir,
@@ -134,6 +197,7 @@ async function answer(
       fetch(`${url}/${route}`)
         .then((response) => response.json())
         .then(resolve, resolve);
+      meanwhile(server, url).catch(resolve);
     };
     server.stdout.setEncoding("utf8").on("data", listen);
     server.stderr.setEncoding("utf8").on("data", listen);
@@ -149,11 +213,34 @@ for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as c
 
   inMatrix(`Next.js with ${bundler}: a route runs under its locks`, async (t) => {
     t.timeout(300_000);
-    const project = await application(ORDER.replace("./receipt.js", "./receipt"));
-    const { code, stdout, stderr } = await build(project);
-    t.is(code, 0, stdout + stderr);
+    const { project, built } = await applicationWithBothRoutes(bundler, build);
+    t.is(built.code, 0, built.stdout + built.stderr);
     const { answered, output } = await answer(project);
     t.deepEqual(answered, { paid: ["paid A1", "paid A1"], together: false }, output);
+  });
+
+  inMatrix(`Next.js with ${bundler}: a JavaScript route and its imports are woven`, async (t) => {
+    t.timeout(300_000);
+    const { project, built } = await applicationWithBothRoutes(bundler, build);
+    t.is(built.code, 0, built.stdout + built.stderr);
+    const { answered, output } = await answer(project, "kinds");
+    t.deepEqual(answered, { woven: KINDS.length + 1 }, output);
+  });
+
+  inMatrix(`Next.js with ${bundler}: a server that gets SIGTERM answers all its requests`, async (t) => {
+    t.timeout(300_000);
+    const { project, built } = await applicationWithBothRoutes(bundler, build);
+    t.is(built.code, 0, built.stdout + built.stderr);
+    const gate = await Gate.open();
+    t.teardown(() => gate.close());
+    const terminate = async (server: ChildProcess, url: string): Promise<void> => {
+      await until(() => gate.begun === 1);
+      server.kill("SIGTERM");
+      await until(async () => !(await accepts(Number(new URL(url).port))));
+      gate.letOneOut();
+    };
+    const { answered, output } = await answer(project, "slow", { GATE: gate.url }, ["start"], terminate);
+    t.deepEqual(answered, { slow: "done" }, output);
   });
 
   inMatrix(`Next.js with ${bundler}: both examples behave as when compiled by tspc`, async (t) => {
@@ -174,36 +261,8 @@ for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as c
     }
   });
 
-  inMatrix(`Next.js with ${bundler}: a JavaScript route and its imports are woven`, async (t) => {
-    t.timeout(300_000);
-    const kinds = ["ts", "tsx", "mts", "js", "jsx", "mjs"];
-    const imports = kinds.map((kind) => `import { ${kind} as in_${kind} } from "../../src/in.${kind}";\n`);
-    const sources = kinds.map((kind) => [
-      `src/in.${kind}`,
-      `/** @redisLock businessFlag=${kind} */\nexport async function ${kind}() { return "${kind}"; }\n`,
-    ]);
-    const project = await application(ORDER.replace("./receipt.js", "./receipt"), recipe("Next.js"), {
-      "instrumentation.ts": INSTRUMENTATION,
-      ...(Object.fromEntries(sources) as Files),
-      "app/kinds/route.js": `${imports.join("")}import { assertWoven } from "lockweave";
-export const dynamic = "force-dynamic";
-/** @redisLock businessFlag=route */
-async function route() {}
-export async function GET() {
-  const all = [route, ${kinds.map((kind) => `in_${kind}`).join(", ")}];
-  for (const each of all) assertWoven(each);
-  return Response.json({ woven: all.length });
-}
-`,
-    });
-    const { code, stdout, stderr } = await build(project);
-    t.is(code, 0, stdout + stderr);
-    const { answered, output } = await answer(project, "kinds");
-    t.deepEqual(answered, { woven: kinds.length + 1 }, output);
-  });
-
   inMatrix(
-    `Next.js with ${bundler}: each wrong tag in a file is a build error at its position`,
+    `Next.js with ${bundler}: each invalid tag in a file is a build error at its position`,
     async (t) => {
       t.timeout(300_000);
       const { code, stdout, stderr } = await build(await application(WRONG));
@@ -277,7 +336,7 @@ export default function Page() {
 
 for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as const) {
   inMatrix(
-    `Next.js with ${bundler}: server locks next to edge routes and client components are no error`,
+    `Next.js with ${bundler}: server locks next to edge routes and client components are not an error`,
     async (t) => {
       t.timeout(300_000);
       const project = await application(ORDER.replace("./receipt.js", "./receipt"), recipe("Next.js"), {
@@ -362,7 +421,7 @@ const MAPPED = {
 
 for (const [bundler, ...flags] of [["Turbopack"], ["webpack", "--webpack"]] as const) {
   inMatrix(
-    `Next.js with ${bundler}: stack traces have the lines of the sources, in development and in a build`,
+    `Next.js with ${bundler}: stack traces show source lines, in development and in a build`,
     async (t) => {
       t.timeout(300_000);
       const { file, text } = recipe("Next.js");

@@ -35,6 +35,13 @@ export function codeUnder(heading: string, file: string, page = "compilers.md"):
   return code;
 }
 
+/** Returns the first code in a language under a heading of a page. */
+export function fencedUnder(heading: string, language: string, page: string): string {
+  const [, code] = new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, "ms").exec(sectionOf(page, heading)) ?? [];
+  if (code === undefined) throw new Error(`docs/${page} has no ${language} for ${heading}`);
+  return code;
+}
+
 /** Returns the configuration without Lockweave's plugin. */
 export function unwoven({ file, text }: Recipe): Recipe {
   const without = text.replace("lockweave()", "");

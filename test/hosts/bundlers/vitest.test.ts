@@ -99,7 +99,7 @@ inMatrix("Vitest: the unit test in docs/testing.md passes", async (t) => {
   t.regex(output, /2 passed/);
 });
 
-inMatrix("Vitest: each wrong tag in a file fails its tests with an error at its position", async (t) => {
+inMatrix("Vitest: each invalid tag in a file fails its tests with an error at its position", async (t) => {
   const { code, output } = await vitest(WRONG, SPEC);
   t.is(code, 1);
   for (const [word, message] of Object.entries(MISTAKES)) {

@@ -81,7 +81,7 @@ await new Promise((resolve) => watching.close(resolve));`,
 };
 
 for (const [name, script] of Object.entries(isMatrix ? HEAVY : LIGHT)) {
-  test(`${name}: a changed file is woven again, and a wrong tag is an error until it is fixed`, async (t) => {
+  test(`${name}: a changed file is woven again, and an invalid tag is an error until it is fixed`, async (t) => {
     const project = await projectOf(bundlerNamed(name), {
       "src/pay.ts": text(VERSIONS[0][1]),
       "versions.json": JSON.stringify(VERSIONS.map(([, words]) => text(words))),

@@ -41,7 +41,7 @@ for (const [what, config] of [
   ["as an object", { sourceMap: "object" }],
   ["in the code", { inlineSourceMap: true }],
 ] as const) {
-  test(`another transformer compiles the woven code, and its source map ${what} leads to the file on disk`, async (t) => {
+  test(`another transformer compiles the woven code, and its source map ${what} points to the file on disk`, async (t) => {
     const { given, path } = await withInner();
     const transformer = createTransformer({ transformer: ["./inner", config] });
     const made = transformer.process?.(ORDERS, path, given);

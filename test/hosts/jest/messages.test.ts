@@ -34,7 +34,8 @@ test("requiring a file is an error that names a transformer with only an async p
   const given = await givenWith("exports.processAsync = async (code) => ({ code });");
   const transformer = createTransformer({ transformer: "./inner" });
   t.throws(() => transformer.process?.(PAY.replace(" lockTime=30000", ""), path, given), {
-    message: "./inner compiles imported files, but not required ones.",
+    message:
+      "./inner compiles imported files, but not required ones. Fix: load this file with `import`, or configure a transformer that has `process()`.",
   });
 });
 

@@ -82,6 +82,21 @@ for (const attribute of ["lockTime", "waitTime", "lockAtLeast", "holdAtMost"]) {
   });
 }
 
+test("suggests paths in the expressions of times and counts", (t) => {
+  t.deepEqual(namesAt('businessFlag=pay lockTime="${‸'), ["order", "count", "this"]);
+  t.deepEqual(namesAt('businessFlag=pay permits="${order.user.‸'), ["id"]);
+});
+
+test("suggests the paths to a signal", (t) => {
+  t.deepEqual(namesAt("businessFlag=pay signal=‸"), ["order", "count", "this"]);
+  t.deepEqual(namesAt("businessFlag=pay signal=order.user.‸"), ["id"]);
+});
+
+test("suggests durations, 0, and forever for wait, and units after a number", (t) => {
+  t.deepEqual(namesAt("businessFlag=pay wait=‸"), ["5s", "500ms", "0", "forever"]);
+  t.deepEqual(namesAt("businessFlag=pay wait=15‸"), ["15ms", "15s", "15m", "15h"]);
+});
+
 test("suggests the fields of the key's object, and none without such an object", (t) => {
   const words = "businessFlag=pay keyName=order keyType=JSON fieldName=";
   t.deepEqual(namesAt(`${words}‸`), ["no", "user", "lines"]);
@@ -131,22 +146,33 @@ test("suggests no attributes before the tag, in a later tag, or outside its comm
   const at = (text: string): string[] => new Editor({ "pay.ts": text }).suggestions().map(({ name }) => name);
   const fn = "export async function pay(id: string): Promise<void> {}\n";
   t.deepEqual(at(`/** Pays. ‸ @redisLock businessFlag=pay */\n${fn}`), []);
-  t.deepEqual(at(`/** @redis‸Lock businessFlag=pay */\n${fn}`), ["redisLock"]);
-  t.deepEqual(at(`/** @redisLock‸ businessFlag=pay */\n${fn}`), ["redisLock"]);
+  t.deepEqual(at(`/** @redis‸Lock businessFlag=pay */\n${fn}`), ["redisLock", "needsLock"]);
+  t.deepEqual(at(`/** @redisLock‸ businessFlag=pay */\n${fn}`), ["redisLock", "needsLock"]);
   t.deepEqual(at(`/**\n * @redisLock businessFlag=pay\n * @param id ‸\n */\n${fn}`), []);
   t.deepEqual(at(`/** @redisLock businessFlag=pay */ ‸\n${fn}`), []);
   t.deepEqual(at(`/** @redisLock businessFlag=pay */\n${fn.replace("{}", "{ ‸ }")}`), []);
   t.true(at(`/**\n * @redisLock businessFlag=pay\n *   lock‸\n */\n${fn}`).includes("lockTime"));
 });
 
-test("suggests only the tag after an @, with its required attribute", (t) => {
+test("suggests for @needsLock only the attributes that identify the lock", (t) => {
+  const text = "/** @needsLock businessFlag=pay ‸ */\nexport function post(id: string): void {}\n";
+  t.deepEqual(
+    new Editor({ "pay.ts": text }).suggestions().map(({ name }) => name),
+    ["keyName", "keyType", "keyClass", "fieldName", "key", "store", "mode"],
+  );
+});
+
+test("suggests only our tags after an @, each with its required attribute", (t) => {
   for (const [text, becomes] of [
     ["/** @re‸ */", "/** @redisLock businessFlag= */"],
     ["/**\n * @‸\n */", "/**\n * @redisLock businessFlag=\n */"],
   ] as const) {
     const editor = new Editor({ "pay.ts": `${text}\nexport async function pay(): Promise<void> {}\n` });
     const [entry, ...others] = editor.suggestions();
-    t.deepEqual(others, []);
+    t.deepEqual(
+      others.map(({ insertText }) => insertText),
+      ["needsLock businessFlag="],
+    );
     t.like(entry, {
       name: "redisLock",
       kind: ts.ScriptElementKind.keyword,
@@ -232,7 +258,7 @@ for (const [words, title] of [
   });
 }
 
-test("hovering an attribute from its start to its end shows it, also in a second tag", (t) => {
+test("hovering an attribute from its start to its end shows it, even in a second tag", (t) => {
   for (const words of ["‸keyName=order.no", "keyName‸=order.no"]) {
     t.like(tagged(`businessFlag=pay ${words}`).hover(), { at: "keyName", title: "(attribute) keyName" });
   }
@@ -410,7 +436,7 @@ export class Shop {
   );
 });
 
-test("names that no tag uses are reported as unused, and other errors stay", (t) => {
+test("names that no tag uses are reported as unused, and other errors remain", (t) => {
   const text = `import { Busy } from "./orders";
 import { errors } from "./orders";
 /** @redisLock businessFlag=pay keyName=id onFailure=Busy */

@@ -1,6 +1,7 @@
 import test from "ava";
 import ts from "typescript";
 import { fixesFor } from "../../../transformer/hosts/language-service/fixes-by-code";
+import { weave } from "../../../transformer/weave/weave";
 import { Editor } from "./in-process";
 
 test("the fix for a script with a tag adds an export on its own line", (t) => {
@@ -274,20 +275,32 @@ test("a fix is offered only at the position and with the code of its error", (t)
   t.deepEqual(fixes("idd", 901_202), ["lockweave: Change to `id`"]);
 });
 
-for (const [code, words, meant] of [
-  ["LW1110", "trow", "throw"],
-  ["LW1114", "backgruond", "background"],
-  ["LW1114", "awaitd", "awaited"],
-  ["LW1120", "reads", "read"],
-  ["LW1120", "writ", "write"],
+for (const [code, attribute, meant] of [
+  ["LW1002", "lokTime=20", "lockTime"],
+  ["LW1107", "keyName=id keyType=CLAS", "CLASS"],
+  ["LW1108", "onFailure=trow", "throw"],
+  ["LW1110", "onLost=trow", "throw"],
+  ["LW1114", "release=backgruond", "background"],
+  ["LW1114", "release=awaitd", "awaited"],
+  ["LW1120", "mode=reads", "read"],
+  ["LW1120", "mode=writ", "write"],
+  ["LW1201", "keyName=#id", "id"],
+  ["LW1202", "keyName=idd", "id"],
 ] as const) {
-  test(`offers to correct a misspelled value: ${words}`, (t) => {
-    const file = ts.createSourceFile("pay.ts", words, ts.ScriptTarget.Latest);
-    const fixes = fixesFor(code, { ts, file, start: 0, length: words.length, words, message: "" });
-    t.deepEqual(
-      fixes.map(({ description }) => description),
-      [`Change to \`${meant}\``],
-    );
+  test(`offers to correct what the problem names, not what its message says: ${attribute}`, (t) => {
+    const text = `/** @redisLock businessFlag=pay ${attribute} */\nexport async function pay(id: string) {}`;
+    const [problem] = weave("pay.ts", text, { ts, module: "esm" })?.diagnostics ?? [];
+    t.is(problem?.code, code);
+    t.deepEqual(problem?.replacements, [meant]);
+    const { start = 0, end = 0, replacements } = problem ?? {};
+    const file = ts.createSourceFile("pay.ts", text, ts.ScriptTarget.Latest);
+    const words = text.slice(start, end);
+    const found = { ts, file, start, length: end - start, words, message: " Did you mean 'x'?" };
+    const change = { span: { start, length: end - start }, newText: meant };
+    t.deepEqual(fixesFor(code, { ...found, replacements }), [
+      { description: `Change to \`${meant}\``, changes: [change] },
+    ]);
+    t.true(fixesFor(code, found).every(({ description }) => !description.includes("`x`")));
   });
 }
 

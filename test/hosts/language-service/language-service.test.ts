@@ -8,7 +8,12 @@ import { TsServer, type Range } from "./tsserver";
 import { isMatrix } from "../../support/suites";
 
 /** The one entry that serves the compiler and the editor. */
-const ENTRY = { name: "lockweave/language-service", ...PLUGIN, defaults: { lockTime: "20s" } };
+const ENTRY = {
+  name: "lockweave/language-service",
+  ...PLUGIN,
+  defaults: { lockTime: "20s" },
+  transactions: ["src/db.ts#inTransaction"],
+};
 
 const EVERYWHERE = "declare global { interface Everywhere { everywhere: string } }";
 const ERRORS = `export const limit = 0;
@@ -20,6 +25,11 @@ export interface User { id: number; name?: string; greet(): void }
 export interface Order { no: string; user?: User; lines: { sku: string }[] }
 `;
 
+const DATABASE = `export async function inTransaction(work: () => Promise<void>): Promise<void> { await work(); }
+/** @redisLock businessFlag=stock */
+export async function reserve(): Promise<void> {}
+`;
+
 let project: Project;
 let server: TsServer;
 
@@ -29,6 +39,7 @@ test.before(async () => {
       "src/orders.ts": "export {};\n",
       "src/service.ts": "export {};\n",
       "src/errors.ts": ERRORS,
+      "src/db.ts": DATABASE,
     },
     { plugins: [ENTRY], noUnusedParameters: true },
   );
@@ -90,7 +101,34 @@ declare function work(): Promise<void>;
   t.deepEqual(others, []);
 });
 
-test.serial("a wrong tag is an error at the wrong name, while typing", async (t) => {
+test.serial("a lock that a transaction outlives is a warning where it is called, while typing", async (t) => {
+  const text = (call: string): string => `import { inTransaction, reserve } from "./db.js";
+export const pay = (): Promise<void> => inTransaction(async () => { ${call} });
+void reserve;
+`;
+  await server.open("src/orders.ts", text(""));
+  t.deepEqual(await errorsOf("src/orders.ts"), []);
+  await server.open("src/orders.ts", text("await reserve();"));
+  const [warning, ...others] = await errorsOf("src/orders.ts");
+  t.like(warning, { code: 901_509, category: "warning", start: { line: 2, offset: 75 } });
+  t.deepEqual(others, []);
+});
+
+test.serial("a call without the lock that the function needs is a warning, while typing", async (t) => {
+  const text = (call: string): string => `/** @needsLock businessFlag=ledger */
+function post(): void {}
+function book(): void { ${call} }
+export {};
+`;
+  await server.open("src/orders.ts", text(""));
+  t.deepEqual(await errorsOf("src/orders.ts"), []);
+  await server.open("src/orders.ts", text("post();"));
+  const [warning, ...others] = await errorsOf("src/orders.ts");
+  t.like(warning, { code: 901_510, category: "warning", start: { line: 3, offset: 25 } });
+  t.deepEqual(others, []);
+});
+
+test.serial("an invalid tag is an error at the wrong name, while typing", async (t) => {
   await server.open("src/orders.ts", WRONG);
   const [error, ...others] = await errorsOf("src/orders.ts");
   t.like(error, {
@@ -206,7 +244,7 @@ test.serial("suggests the attributes that the tag does not have yet, with their 
   );
 });
 
-test.serial("suggests the tag along with those of JSDoc, and nothing in prose", async (t) => {
+test.serial("suggests the tag along with JSDoc's own tags, and suggests nothing in prose", async (t) => {
   const names = await suggestedIn("@red|");
   t.true(names.includes("redisLock") && names.includes("param"));
   t.deepEqual(await suggestedIn("Mentions @redisLock in prose, |"), []);

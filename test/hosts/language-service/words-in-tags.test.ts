@@ -5,7 +5,7 @@ import { aboutAttribute } from "../../../transformer/hosts/language-service/attr
 import { completionsAt } from "../../../transformer/hosts/language-service/completions";
 import { referencesIn } from "../../../transformer/hosts/language-service/references";
 import { weave } from "../../../transformer/weave/weave";
-import { readDefaults } from "../../../transformer/read/options";
+import { readDefaults } from "../../../transformer/read/attributes";
 
 // The functions of the language service plugin. language-service.test.ts tests them through a real server.
 
@@ -22,7 +22,7 @@ function programOf(text: string): ts.Program {
 function suggested(text: string, after: string): string[] {
   const { defaults } = readDefaults({});
   const cancellation = { isCancellationRequested: () => false, throwIfCancellationRequested: () => {} };
-  const project = { program: programOf(text), defaults, cancellation };
+  const project = { program: programOf(text), defaults, starters: [], hasInlayHints: true, cancellation };
   const offset = text.indexOf(after) + after.length;
   return completionsAt(ts, project, FILE, offset).map(({ name }) => name);
 }

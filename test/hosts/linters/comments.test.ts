@@ -61,6 +61,22 @@ export async function settle(order: { id: string }): Promise<void> {}
   },
 );
 
+inMatrix("lockweave/tsdoc.json defines @needsLock, which a function may have several times", async (t) => {
+  t.timeout(300_000);
+  const text = `/**
+ * @needsLock businessFlag=pay keyName=orderNo
+ * @needsLock businessFlag=stock
+ */
+export async function post(orderNo: string): Promise<void> {}
+`;
+  const project = await projectWith(TSDOC, {
+    ...TSDOC_CONFIG,
+    ...example("TSDoc", "tsdoc.json"),
+    "src/keys.ts": text,
+  });
+  t.like(await eslint(project), { code: 0, stdout: "" });
+});
+
 const PRETTIER = ["prettier@3.10.1", "prettier-plugin-jsdoc@1.8.1"];
 const TAGGED = `/** @redisLock businessFlag=pay keyName=orderNo waitTime=5s */
 export async function pay(orderNo: string): Promise<void> {}

@@ -7,7 +7,7 @@ import { openNativeProject } from "../../../transformer/hosts/native/project";
 import { parser } from "../../../transformer/parser/parser";
 import { makeProject, type Files, type Project } from "../project";
 
-// How a build handles the compiler's output. The compiler here is a stand-in whose output each test sets. build.test.ts
+// A build reads the compiler's output. The compiler here is a stand-in whose output each test sets. build.test.ts
 // tests the real one.
 
 interface Ran {
@@ -57,9 +57,9 @@ async function built(files: Files, said: Said = {}): Promise<BuildResult> {
   const runs: (readonly string[])[] = [];
   const compiler = compilerOf(project, files, said, runs);
   const found = buildNative(parser(), compiler, project.path("tsconfig.json"), project.dir);
-  const shown = (all: typeof found.said): string =>
+  const shown = (all: typeof found.diagnostics): string =>
     all.map((one) => `${printed(one, project.dir)}\n`).join("");
-  return { code: found.code, said: shown(found.said), warned: shown(found.warnings), runs };
+  return { code: found.code, said: shown(found.diagnostics), warned: shown(found.warnings), runs };
 }
 
 const PAY = `/** @redisLock businessFlag=pay */
@@ -107,7 +107,7 @@ for (const [code, what] of [
   ["TS6199", "All variables are unused."],
   ["TS6205", "All type parameters are unused."],
 ] as const) {
-  test(`${code} in a tagged file is reported only if the woven text has it, too`, async (t) => {
+  test(`${code} in a tagged file is reported only if the woven text also has it`, async (t) => {
     const ofOriginals = { code: 2, output: `src/a.ts(2,1): error ${code}: ${what}\n` };
     t.like(await built({ "src/a.ts": PAY }, { ofOriginals }), { code: 0, said: "" });
     t.is((await built({ "src/a.ts": PAY }, { ofOriginals, ofMirror: ofOriginals })).said, ofOriginals.output);
@@ -138,7 +138,7 @@ test("errors in tags and errors of the compiler are in the order of the files", 
   t.regex(second ?? "", /^src\/b\.ts\(1,41\): error TS901202:/);
 });
 
-test("declarations are emitted if requested, but not with noEmitOnError and a wrong tag", async (t) => {
+test("declarations are emitted if requested, except for an invalid tag with noEmitOnError", async (t) => {
   const wrong = PAY.replace(" */", " keyName=no */");
   for (const [options, text, words] of [
     [{ declaration: true }, PAY, "--emitDeclarationOnly"],

@@ -68,7 +68,7 @@ inMatrixSerially("a project with only @typescript/typescript6 can be built and c
   await layOut(project, { typescript: "@typescript/typescript6" });
   const missing = await lockweave(project, "check");
   t.is(missing.code, 1);
-  t.true(missing.stderr.includes("-> Build again with `lockweave build`"), missing.stderr);
+  t.true(missing.stderr.includes("-> Build with `lockweave build` first"), missing.stderr);
   t.deepEqual(await lockweave(project, "build"), { code: 0, stdout: "", stderr: "" });
   t.deepEqual(await lockweave(project, "check"), {
     code: 0,

@@ -1,7 +1,7 @@
 import test from "ava";
 import { fileWeaver } from "../../../transformer/hosts/one-file/weaver";
 import { byNode } from "../../../transformer/hosts/register/compilers/node";
-import type { Format } from "../../../transformer/hosts/register/format";
+import type { Format } from "../../../transformer/hosts/register/compilers/format";
 import { parser } from "../../../transformer/parser/parser";
 import type { Settings } from "../project";
 import { HOSTS, makeHosted, withoutTypes } from "./project";
@@ -95,7 +95,7 @@ cannotStrip("TypeScript on a Node that cannot strip types is an error that names
   t.is(code, 1);
   t.regex(
     stderr,
-    /orders\.cts, which is TypeScript: run it with tsx, `node --import tsx --import lockweave\/register`, or with Node 22\.18/,
+    /orders\.cts, which is TypeScript\. Fix: run it with tsx, `node --import tsx --import lockweave\/register`, or with Node 22\.18/,
   );
 });
 
@@ -108,7 +108,7 @@ test("TypeScript that may contain JSX is an error on every Node and names the fi
   t.is(code, 1);
   t.regex(
     stderr,
-    /orders\.tsx, which is TypeScript that may have JSX: run it with tsx, `node --import tsx --import lockweave\/register`\./,
+    /orders\.tsx, which is TypeScript that may have JSX\. Fix: run it with tsx, `node --import tsx --import lockweave\/register`\./,
   );
 });
 
@@ -128,7 +128,7 @@ test.serial("uses Node's type stripping if process.features reports it, in eithe
       t.is(formatWhere(mode), "module-typescript");
       t.is(formatWhere(mode, "commonjs"), "commonjs-typescript");
     }
-    t.throws(() => formatWhere(false), { message: /cannot run \/app\/pay\.ts, which is TypeScript: / });
+    t.throws(() => formatWhere(false), { message: /cannot run \/app\/pay\.ts, which is TypeScript\. Fix: / });
   } finally {
     if (before === undefined) Reflect.deleteProperty(process.features, "typescript");
     else Object.defineProperty(process.features, "typescript", before);

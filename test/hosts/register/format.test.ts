@@ -1,5 +1,5 @@
 import test from "ava";
-import { formatOf } from "../../../transformer/hosts/register/format";
+import { formatOf } from "../../../transformer/hosts/register/compilers/format";
 import { makeProject } from "../project";
 
 test("the format of a file comes from Node, else from its extension, else from the nearest package.json", async (t) => {

@@ -1,14 +1,14 @@
 import module, { syncBuiltinESMExports } from "node:module";
 import { relative } from "node:path";
 import { pathToFileURL } from "node:url";
-import test from "ava";
 import { create } from "ts-node";
-import type { Format } from "../../../transformer/hosts/register/format";
+import type { Format } from "../../../transformer/hosts/register/compilers/format";
 import { hookImport } from "../../../transformer/hosts/register/import-hook";
 import { loadFile, pathOf } from "../../../transformer/hosts/register/load-file";
 import { load as loadInThread } from "../../../transformer/hosts/register/loader-thread";
 import { weaveFile } from "../../../transformer/hosts/register/tagged-file";
 import { makeProject, type Files, type Project } from "../project";
+import { inMatrixSerially } from "../../support/suites";
 
 // The code that the hooks return to Node for a file, tested in this process. runs.test.ts runs it with Node.
 
@@ -33,7 +33,7 @@ function mapIn(code: string): {
   return JSON.parse(Buffer.from(map, "base64").toString()) as { sources: string[] };
 }
 
-test.serial("a tagged file loads with its lock and with a source map to the file", async (t) => {
+inMatrixSerially("a tagged file loads with its lock and with a source map to the file", async (t) => {
   const project = await withFiles({ "pay.mjs": JAVASCRIPT });
   const loaded = loadFile(project.path("pay.mjs"));
   t.is(loaded?.format, "module");
@@ -41,7 +41,7 @@ test.serial("a tagged file loads with its lock and with a source map to the file
   t.deepEqual(mapIn(loaded?.source ?? "").sources, [pathToFileURL(project.path("pay.mjs")).href]);
 });
 
-test.serial("files without tags and files that are not scripts are ignored", async (t) => {
+inMatrixSerially("files without tags and files that are not scripts are ignored", async (t) => {
   const project = await withFiles({
     "plain.mjs": "export const a = 1;\n",
     "tags.json": `"@redisLock businessFlag=pay"`,
@@ -54,13 +54,13 @@ test.serial("files without tags and files that are not scripts are ignored", asy
   t.is(loadFile("node:fs.thing"), undefined);
 });
 
-test.serial("a path with a query loads the same file", async (t) => {
+inMatrixSerially("a path with a query loads the same file", async (t) => {
   const project = await withFiles({ "pay.mjs": JAVASCRIPT });
   const path = project.path("pay.mjs");
   t.deepEqual(loadFile(`${path}?again=1\n2`), loadFile(path));
 });
 
-test.serial("a file has the format that Node reports, or else that of its module syntax", async (t) => {
+inMatrixSerially("a file has the format that Node reports, or else that of its module syntax", async (t) => {
   const project = await withFiles({ "module.js": JAVASCRIPT, "script.js": SCRIPT, command: SCRIPT });
   const format = (file: string, reported?: string): string | undefined =>
     loadFile(project.path(file), reported)?.format;
@@ -71,7 +71,7 @@ test.serial("a file has the format that Node reports, or else that of its module
   t.is(format("command", "commonjs"), "commonjs");
 });
 
-test.serial("a file that imports only types loads the runtime in the format of the file", async (t) => {
+inMatrixSerially("a file that imports only types loads the runtime in the format of the file", async (t) => {
   const text = `import type { Order } from "./order.js";\n${TYPESCRIPT.replace("export ", "")}void pay("A1");\n`;
   const project = await withFiles({ "pay.ts": text });
   const woven = (format: Format): string => weaveFile(project.path("pay.ts"), format)?.code ?? "";
@@ -79,7 +79,7 @@ test.serial("a file that imports only types loads the runtime in the format of t
   t.regex(woven("commonjs"), /^const lockweave = require\(/);
 });
 
-test.serial("the extension determines whether a file is TypeScript or JavaScript", async (t) => {
+inMatrixSerially("the extension determines whether a file is TypeScript or JavaScript", async (t) => {
   const text = (types: string): string =>
     `/** @redisLock businessFlag=pay keyType=CLASS keyName=order fieldName=no keyClass=Order */\nexports.pay = async (order${types}) => 1;\n`;
   const project = await withFiles({ "pay.cts": text(": Order"), pay: text(""), "pay.cjs": text("") });
@@ -88,12 +88,12 @@ test.serial("the extension determines whether a file is TypeScript or JavaScript
   t.not(woven("pay.cts").replace(": Order", ""), woven("pay.cjs"));
 });
 
-test.serial("a command without an extension is woven as JavaScript", async (t) => {
+inMatrixSerially("a command without an extension is woven as JavaScript", async (t) => {
   const project = await withFiles({ "bin/pay": SCRIPT });
   t.regex(loadFile(project.path("bin/pay"))?.source ?? "", LOCK);
 });
 
-test.serial("an installed file is not woven if it has no tag, or has its locks", async (t) => {
+inMatrixSerially("an installed file is not woven if it has no tag, or has its locks", async (t) => {
   const start = 'import { configure } from "lockweave";\nconfigure({});\n';
   const project = await withFiles({ "start.mjs": start, "pay.mjs": JAVASCRIPT });
   const woven = loadFile(project.path("pay.mjs"))?.source ?? "";
@@ -104,7 +104,7 @@ test.serial("an installed file is not woven if it has no tag, or has its locks",
   t.is(loadFile(project.path("node_modules/shop/pay.mjs")), undefined);
 });
 
-test.serial(
+inMatrixSerially(
   "installed code built without the weave is an error, by tags in its code or its declarations",
   async (t) => {
     const tag = "/** @redisLock businessFlag=pay keyName=id */";
@@ -133,7 +133,7 @@ test.serial(
   },
 );
 
-test.serial("an error in a tag is thrown, and a warning is printed to stderr", async (t) => {
+inMatrixSerially("an error in a tag is thrown, and a warning is printed to stderr", async (t) => {
   const project = await withFiles({
     "wrong.mjs": JAVASCRIPT.replace("keyName=id", "keyName=idd"),
     "doubtful.mjs": JAVASCRIPT.replace("keyName=id", "keyName=id lockTime=30000"),
@@ -153,7 +153,7 @@ test.serial("an error in a tag is thrown, and a warning is printed to stderr", a
   t.regex(written.join(""), /doubtful\.mjs\(1,\d+\): warning LW1111: .*\n$/);
 });
 
-test.serial("each project uses the defaults of its nearest tsconfig.json", async (t) => {
+inMatrixSerially("each project uses the defaults of its nearest tsconfig.json", async (t) => {
   const config = (lockTime: string): string =>
     JSON.stringify({
       compilerOptions: { plugins: [{ name: "other" }, { transform: "lockweave", defaults: { lockTime } }] },
@@ -176,7 +176,7 @@ test.serial("each project uses the defaults of its nearest tsconfig.json", async
 
 const REGISTERED = Symbol.for("ts-node.register.instance");
 
-test.serial(
+inMatrixSerially(
   "a registered ts-node compiles the files that it does not ignore, with source maps to the files",
   async (t) => {
     const project = await withFiles({
@@ -207,7 +207,7 @@ test.serial(
   },
 );
 
-test.serial("pathOf() returns the path of a file URL, and nothing for other URLs", (t) => {
+inMatrixSerially("pathOf() returns the path of a file URL, and nothing for other URLs", (t) => {
   t.is(pathOf("file:///app/a%20b.ts"), "/app/a b.ts");
   t.is(pathOf("node:fs"), undefined);
   t.is(pathOf("https://example.org/a.ts"), undefined);
@@ -215,7 +215,7 @@ test.serial("pathOf() returns the path of a file URL, and nothing for other URLs
 
 // ---- in the loader thread -------------------------------------------------------------------------------
 
-test.serial(
+inMatrixSerially(
   "the loader thread of older Node versions weaves modules, and CommonJS if Node passes its source",
   async (t) => {
     const project = await withFiles({ "pay.mjs": JAVASCRIPT, "script.cjs": SCRIPT, "plain.mjs": "" });
@@ -286,7 +286,7 @@ function standIn(version: string): {
   };
 }
 
-test.serial("hooks registered later receive only files without tags", async (t) => {
+inMatrixSerially("hooks registered later receive only files without tags", async (t) => {
   const node = standIn("26.0.0");
   t.teardown(() => node.restore());
   hookImport();
@@ -323,7 +323,7 @@ for (const [version, isInThread] of [
   ["25.1.0", false],
   ["26.0.0", false],
 ] as const) {
-  test.serial(
+  inMatrixSerially(
     `Node ${version} loads tagged files ${isInThread ? "in the loader thread, with its hook registered last" : "in the calling thread"}`,
     (t) => {
       const node = standIn(version);

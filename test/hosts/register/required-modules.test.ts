@@ -24,17 +24,23 @@ function withEntry(entry: string, files: Files = {}): Promise<Project> {
   });
 }
 
-for (const [how, entry, files = {}] of [
-  ["directly", 'export { Orders } from "./orders.mjs";'],
-  ["through another module", 'export * from "./all.mjs";', { "all.mjs": 'export * from "./orders.mjs";' }],
-  ["by a name of the package", 'import { Orders } from "#orders"; export { Orders };'],
+for (const [inSuite, how, entry, files = {}] of [
+  [outsideMatrix, "directly", 'export { Orders } from "./orders.mjs";'],
   [
+    inMatrix,
+    "through another module",
+    'export * from "./all.mjs";',
+    { "all.mjs": 'export * from "./orders.mjs";' },
+  ],
+  [inMatrix, "by a name of the package", 'import { Orders } from "#orders"; export { Orders };'],
+  [
+    outsideMatrix,
     "through a module in a cycle",
     'import { Orders } from "./cycle.mjs"; export { Orders };',
     { "cycle.mjs": 'import "./entry.mjs"; export { Orders } from "./orders.mjs";' },
   ],
-] as readonly [string, string, Files?][]) {
-  outsideMatrix(
+] as readonly [typeof inMatrix, string, string, Files?][]) {
+  inSuite(
     `a tagged file that a required ES module imports ${how} runs under its lock, or is an error`,
     async (t) => {
       const project = await withEntry(entry, files);
@@ -49,7 +55,7 @@ for (const [how, entry, files = {}] of [
   );
 }
 
-outsideMatrix(
+inMatrix(
   "a linked package that a required ES module imports runs under its lock, or is an error",
   async (t) => {
     const project = await withEntry('export { Orders } from "orders";', {
@@ -64,7 +70,7 @@ outsideMatrix(
   },
 );
 
-outsideMatrix("a tool that imports what it cannot require gets the lock", async (t) => {
+inMatrix("a tool that imports what it cannot require gets the lock", async (t) => {
   const project = await withEntry('export { Orders } from "./orders.mjs";', {
     "main.cjs": `${START}async function load(file) {
   try {
@@ -81,43 +87,37 @@ load("./entry.mjs").then(({ Orders }) => new Orders().pay("A1")).then(console.lo
   t.is(stdout, LOCKED, stderr);
 });
 
-outsideMatrix(
-  "a required ES module may have tags, and may import files without tags and CommonJS",
-  async (t) => {
-    const project = await withEntry(
-      `import { readFileSync } from "node:fs";
+inMatrix("a required ES module may have tags, and may import files without tags and CommonJS", async (t) => {
+  const project = await withEntry(
+    `import { readFileSync } from "node:fs";
 import "fs";
 import "./plain.mjs";
 import "./data.json" with { type: "json" };
 import script from "./orders.cjs";
 export const Script = script.Orders;
 ${TAGGED}`,
-      {
-        "main.cjs": `${START}const { Orders, Script } = require("./entry.mjs");
+    {
+      "main.cjs": `${START}const { Orders, Script } = require("./entry.mjs");
 Promise.all([new Orders().pay("A1"), new Script().pay("A2")]).then(console.log);
 `,
-        "plain.mjs": 'import "./entry.mjs"; export const plain = true;',
-        "data.json": "{}",
-        "orders.cjs": withoutTypes(ordersAsScript("script")),
-      },
-    );
-    const { stdout, stderr } = await project.run(...HOSTS.Node, "main.cjs");
-    t.is(stdout, "[ 'A1 under LOCK_pay_A1', 'A2 under LOCK_script_A2' ]\n", stderr);
-  },
-);
+      "plain.mjs": 'import "./entry.mjs"; export const plain = true;',
+      "data.json": "{}",
+      "orders.cjs": withoutTypes(ordersAsScript("script")),
+    },
+  );
+  const { stdout, stderr } = await project.run(...HOSTS.Node, "main.cjs");
+  t.is(stdout, "[ 'A1 under LOCK_pay_A1', 'A2 under LOCK_script_A2' ]\n", stderr);
+});
 
-outsideMatrix(
-  "an ES module that was required before runs under its lock if another one imports it",
-  async (t) => {
-    const project = await withEntry('export { Orders } from "./orders.mjs";', {
-      "main.cjs": REQUIRE.replace("const {", 'require("./orders.mjs");\nconst {'),
-    });
-    const { stdout, stderr } = await project.run(...HOSTS.Node, "main.cjs");
-    t.is(stdout, LOCKED, stderr);
-  },
-);
+inMatrix("an ES module that was required before runs under its lock if another one imports it", async (t) => {
+  const project = await withEntry('export { Orders } from "./orders.mjs";', {
+    "main.cjs": REQUIRE.replace("const {", 'require("./orders.mjs");\nconst {'),
+  });
+  const { stdout, stderr } = await project.run(...HOSTS.Node, "main.cjs");
+  t.is(stdout, LOCKED, stderr);
+});
 
-outsideMatrix("tsx loads the imports of a required module under their locks", async (t) => {
+inMatrix("tsx loads the imports of a required module under their locks", async (t) => {
   const project = await withEntry("", {
     "main.cjs": REQUIRE.replace("entry.mjs", "entry.mts"),
     "entry.mts": 'export { Orders } from "./orders.mjs";',

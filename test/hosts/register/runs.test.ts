@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { getsAlongWithThreads } from "../../../transformer/hosts/register/import-hook";
+import { worksWithHookThreads } from "../../../transformer/hosts/register/import-hook";
 import { installNode, OTHER_NODES } from "./nodes";
 import { PACKAGE } from "../project";
 import { HOSTS, makeHosted, orders, ordersAsScript, withoutTypes } from "./project";
@@ -86,14 +86,17 @@ const BY_TSX = [
   "./common/required",
 ];
 
-outsideMatrix("tsx runs each kind of file under its locks, in either order of registration", async (t) => {
-  const project = await makeHosted(FILES);
-  const [a, b, c, d] = HOSTS.tsx;
-  for (const host of [HOSTS.tsx, [c, d, a, b]]) {
+const TSX_SECOND = [...HOSTS.tsx.slice(2), ...HOSTS.tsx.slice(0, 2)];
+for (const [inSuite, title, host] of [
+  [outsideMatrix, "tsx runs each kind of file under its locks", HOSTS.tsx],
+  [inMatrix, "tsx that is registered second runs each kind of file under its locks", TSX_SECOND],
+] as const) {
+  inSuite(title, async (t) => {
+    const project = await makeHosted(FILES);
     const { stdout, stderr } = await project.run(...host, "main.mts", ...BY_TSX);
     t.is(stdout, underLocks(BY_TSX), stderr);
-  }
-});
+  });
+}
 
 inMatrix("tsx is also detected if its command or the URL of its loader starts Node", async (t) => {
   const project = await makeHosted(FILES);
@@ -131,11 +134,10 @@ for (const version of OTHER_NODES) {
     async (t) => {
       const node = await installNode(version);
       const project = await makeHosted(FILES);
-      const [a, b, c, d] = HOSTS.tsx;
       for (const [host, files] of [
         [HOSTS.Node, [...TYPESCRIPT, "./unsaid/orders.ts", "./unsaid/required.ts", ...JAVASCRIPT]],
         [HOSTS.tsx, BY_TSX],
-        [[c, d, a, b], BY_TSX],
+        [TSX_SECOND, BY_TSX],
       ] as const) {
         const { stdout, stderr } = await project.runWith(node, ...host, "main.mts", ...files);
         t.is(stdout, underLocks(files), stderr);
@@ -145,11 +147,11 @@ for (const version of OTHER_NODES) {
 }
 
 outsideMatrix(
-  "synchronous hooks are used from the Node versions where they work with other hooks in a thread",
+  "synchronous hooks are used on Node versions in which they work with other hooks in a thread",
   (t) => {
     const from = ["22.22.3", "22.22.4", "22.23.0", "24.11.1", "24.12.0", "25.1.0", "25.2.0", "26.0.0"];
     const before = ["20.19.0", "22.18.9", "22.22.2", "23.11.9", "24.10.5", "24.11.0", "25.0.9"];
-    t.deepEqual([...before, ...from].filter(getsAlongWithThreads), from);
+    t.deepEqual([...before, ...from].filter(worksWithHookThreads), from);
   },
 );
 
@@ -208,7 +210,9 @@ export function pay(): Promise<string> { return Promise.resolve(lockweave.curren
     t.is((await project.run(...HOSTS.tsx, "main.cjs", "./typed.cts")).stdout, "LOCK_pay\n");
     const { stderr } = await project.run(...HOSTS.tsx, "main.cjs", "./untyped");
     t.true(
-      stderr.includes("untyped(1,5): error LW1302: `exports.pay` cannot wait for a lock. Make it `async`.\n"),
+      stderr.includes(
+        "untyped(1,5): error LW1302: `exports.pay` cannot wait for a lock. Fix: make it `async`.\n",
+      ),
       stderr,
     );
   },
@@ -242,14 +246,19 @@ inMatrix("ts-node without type checking runs ES modules under their locks", asyn
   t.is(stdout, underLocks(files), stderr);
 });
 
-for (const [type, text] of [
-  ["module", `import { configure, memoryStore } from "lockweave"; configure({ store: memoryStore() });`],
+for (const [inSuite, type, text] of [
   [
+    outsideMatrix,
+    "module",
+    `import { configure, memoryStore } from "lockweave"; configure({ store: memoryStore() });`,
+  ],
+  [
+    inMatrix,
     "commonjs",
     `const { configure, memoryStore } = require("lockweave"); configure({ store: memoryStore() });`,
   ],
 ] as const) {
-  outsideMatrix(`a ${type} passed to --eval does not start unlocked`, async (t) => {
+  inSuite(`a ${type} passed to --eval does not start unlocked`, async (t) => {
     const project = await makeHosted({ "package.json": "{}" });
     const tagged = `${text} /** @redisLock businessFlag=pay */ async function pay() { console.log("ran"); } pay();`;
     const { code, stdout, stderr } = await project.run(

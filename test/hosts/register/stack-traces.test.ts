@@ -27,10 +27,10 @@ function placeOf(words: string): string {
 }
 
 for (const [host, extension, inSuite] of [
-  ["tsx", "mts", outsideMatrix],
+  ["tsx", "mts", inMatrix],
   ["tsx", "cts", inMatrix],
   ["ts-node", "ts", outsideMatrix],
-  ["ts-node with type check", "ts", outsideMatrix],
+  ["ts-node with type check", "ts", inMatrix],
   ["ts-node for ES modules", "mts", inMatrix],
 ] as const) {
   inSuite(`${host}: stack traces show lines and columns of the .${extension} file on disk`, async (t) => {

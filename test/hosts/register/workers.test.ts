@@ -125,7 +125,7 @@ inMatrixSerially("Bun: a worker keeps its own preloaded files, and may also prel
   t.is(stdout, "own\nweb woven\n", stderr);
 });
 
-inMatrixSerially("Deno: a worker that depends on its place in the program is an error", async (t) => {
+inMatrixSerially("Deno: a worker that uses `import.meta.main` is an error", async (t) => {
   const project = await made({ "src/worker.ts": `${WORKER}console.log(import.meta.main);\n` });
   for (const file of ["src/web.ts", "src/thread.ts"]) {
     const { code, stdout, stderr } = await run(DENO, project, ...DENO.preload(), file);
@@ -143,4 +143,44 @@ postMessage(String(pay).includes("lockweave") ? "woven" : "unlocked");
   });
   const { stdout, stderr } = await run(DENO, project, ...DENO.preload(), "src/web.ts");
   t.is(stdout, "woven\n", stderr);
+});
+
+inMatrixSerially("Deno: processes inherit the hook, however they start", async (t) => {
+  t.timeout(120_000);
+  const start = `"./src/child.ts"`;
+  const project = await made({
+    "early.ts": `import * as childProcess from "node:child_process";
+globalThis.storedFork = childProcess.fork;
+`,
+    "src/child.ts": `import { pay } from "./jobs.ts";
+console.log(String(pay).includes("lockweave") ? "woven" : "unlocked");
+`,
+    "src/command.ts": `const { stdout } = new Deno.Command(Deno.execPath(), { args: ["run", "--allow-all", ${start}], env: { A: "1" } }).outputSync();
+console.log(new TextDecoder().decode(stdout).trim());
+`,
+    "src/spawn.ts": `import { spawnSync } from "node:child_process";
+console.log(String(spawnSync(process.execPath, ["run", "--allow-all", ${start}]).stdout).trim());
+`,
+    "src/preloading.ts": `const { stdout } = new Deno.Command(Deno.execPath(), { args: ["run", "--allow-all", "--preload", "./lockweave-register.ts", ${start}] }).outputSync();
+console.log(new TextDecoder().decode(stdout).trim());
+`,
+    "src/stored.ts": `globalThis.storedFork(${start});\n`,
+  });
+  for (const file of ["command", "spawn", "preloading", "stored"]) {
+    const { stdout, stderr } = await run(DENO, project, ...DENO.preload("./early.ts"), `src/${file}.ts`);
+    t.is(stdout, "woven\n", file + stderr);
+  }
+});
+
+inMatrixSerially("Deno: a web worker whose class was stored before the hook is an error", async (t) => {
+  const project = await made({
+    "early.ts": "globalThis.StoredWorker = Worker;\n",
+    "src/web.ts": WEB.replace("new Worker", "new StoredWorker"),
+    "src/silent.ts": WEB.replace("new Worker", "new StoredWorker").replace(/^worker\.onmessage.*$/m, ""),
+  });
+  for (const file of ["src/web.ts", "src/silent.ts"]) {
+    const { code, stdout, stderr } = await run(DENO, project, ...DENO.preload("./early.ts"), file);
+    t.like({ code, stdout }, { code: 1, stdout: "" }, file + stderr);
+    t.regex(stderr, /error LW1404: This worker would run without its locks\..* Fix: preload/);
+  }
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "ava";
+import { inMatrix, inMatrixSerially } from "../../support/suites";
 import { makePatchedProject } from "../patched";
 import { COMPILER, type Project } from "../project";
 import { Watch } from "../watch";
@@ -80,26 +81,33 @@ const ERRORS = ["wrong.ts:13 TS2322"];
 const WOVEN = /\.acquire\(lock\)/;
 
 for (const script of [...OTHERS.map(scriptOf), NOT_IN_A_PACKAGE]) {
-  test(`${script} is not a compiler, so it sees the file on disk and cannot emit it without its lock`, (t) => {
-    const { programs = {}, emits = {} } = answers[`${script} with typescript`] ?? {};
-    t.is(Object.keys(programs).length, 6);
-    for (const [way, seen] of Object.entries(programs)) {
-      t.deepEqual(seen, { text: ORDERS, errors: ERRORS }, way);
-    }
-    t.is(Object.keys(emits).length, 7);
-    for (const [way, { code = "", error = "" }] of Object.entries(emits)) {
-      if (way.includes("without a tag")) t.regex(code, /wrong = "text"/, way);
-      else if (way.includes("declarations")) t.regex(code, /export declare function pay/, way);
-      else {
-        t.is(code, "", way);
-        t.regex(error, /orders\.ts\(1,5\): error TS901407: LW1407: `pay` would run without its lock\./, way);
-        t.regex(error, /Fix: .*`tspc`.*`ts-patch\/compiler`/, way);
+  inMatrix(
+    `${script} is not a compiler, so it sees the file on disk and cannot emit it without its lock`,
+    (t) => {
+      const { programs = {}, emits = {} } = answers[`${script} with typescript`] ?? {};
+      t.is(Object.keys(programs).length, 6);
+      for (const [way, seen] of Object.entries(programs)) {
+        t.deepEqual(seen, { text: ORDERS, errors: ERRORS }, way);
       }
-    }
-  });
+      t.is(Object.keys(emits).length, 7);
+      for (const [way, { code = "", error = "" }] of Object.entries(emits)) {
+        if (way.includes("without a tag")) t.regex(code, /wrong = "text"/, way);
+        else if (way.includes("declarations")) t.regex(code, /export declare function pay/, way);
+        else {
+          t.is(code, "", way);
+          t.regex(
+            error,
+            /orders\.ts\(1,5\): error TS901407: LW1407: `pay` would run without its lock\./,
+            way,
+          );
+          t.regex(error, /Fix: .*`tspc`.*`ts-patch\/compiler`/, way);
+        }
+      }
+    },
+  );
 }
 
-test("the error of an emit names the package that called TypeScript", (t) => {
+inMatrix("the error of an emit names the package that called TypeScript", (t) => {
   const { emits } = answers[`${scriptOf("some-codemod")} with typescript`] ?? {};
   t.regex(
     emits?.["Program.emit"]?.error ?? "",
@@ -109,9 +117,9 @@ test("the error of an emit names the package that called TypeScript", (t) => {
 
 for (const asked of [
   ...COMPILERS.map((name) => `${scriptOf(name)} with typescript`),
-  `${NOT_IN_A_PACKAGE} with ts-patch/compiler`, // Whoever loads this one wants the weave.
+  `${NOT_IN_A_PACKAGE} with ts-patch/compiler`, // A tool loads this compiler only to weave.
 ]) {
-  test(`${asked} compiles woven text, with the errors of the file on disk`, (t) => {
+  inMatrix(`${asked} compiles woven text, with the errors of the file on disk`, (t) => {
     const { programs = {}, emits = {} } = answers[asked] ?? {};
     t.is(Object.keys(programs).length, 6);
     for (const [way, { text, errors }] of Object.entries(programs)) {
@@ -136,7 +144,7 @@ for (const [name, command] of Object.entries({
   "a patched tsc": [...TSC, "watched", "--watch", "--preserveWatchOutput"],
   "a compiler that calls a patched TypeScript": ["node_modules/ts-loader/watch.cjs"],
 })) {
-  test.serial(`${name} also weaves a file that changes during a watch`, async (t) => {
+  inMatrixSerially(`${name} also weaves a file that changes during a watch`, async (t) => {
     t.teardown(() => project.write({ "src/orders.ts": ORDERS }));
     await project.write({ "node_modules/ts-loader/watch.cjs": WATCH });
     const watch = new Watch(project, command);
@@ -149,7 +157,7 @@ for (const [name, command] of Object.entries({
   });
 }
 
-test("a patched tsc weaves", async (t) => {
+inMatrix("a patched tsc weaves", async (t) => {
   const { code, stdout } = await project.run(...COMPILER, ...TSC, "once");
   t.is(code, 0, stdout);
   t.regex(await project.read("once/orders.js"), /businessFlag: "pay"/);

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import test from "ava";
 import ts from "typescript";
 import type { Compiler } from "../../../transformer/hosts/ts-patch/compiler";
 import { wovenProgram } from "../../../transformer/hosts/ts-patch/weave-program";
+import { inMatrix } from "../../support/suites";
 
 // `@ts-ignore` and `@ts-expect-error` in a file with tags. They must have the same effect as in plain TypeScript, and
 // must not suppress errors in tags.
@@ -144,14 +144,14 @@ for (const [what, text, ...errors] of [
   ],
   ["an error in a file without directives", `${TAG}\n${PAY} { const n: number = id; }`, "2: 2322 n"],
 ] as const) {
-  test(`${what} has the same result in a tagged file as in plain TypeScript`, (t) => {
+  inMatrix(`${what} has the same result in a tagged file as in plain TypeScript`, (t) => {
     t.deepEqual(errorsPlain(text), errors as readonly string[]);
     t.deepEqual(errorsWoven(text), errors as readonly string[]);
   });
 }
 
 for (const directive of ["@ts-ignore", "@ts-expect-error"]) {
-  test(`${directive} above a tagged function does not suppress errors in its tag`, (t) => {
+  inMatrix(`${directive} above a tagged function does not suppress errors in its tag`, (t) => {
     const above = errorsWoven(`// ${directive}\n/** @redisLock businessFlag=pay keyName=id.no */\n${PAY} {}`);
     t.true(above.includes("2: 2339 no"), above.join("\n"));
     const between = errorsWoven(
@@ -161,14 +161,14 @@ for (const directive of ["@ts-ignore", "@ts-expect-error"]) {
     t.is(between.includes(`2: 2578 // ${directive}`), directive === "@ts-expect-error");
   });
 
-  test(`${directive} above a tagged function applies only to its first line`, (t) => {
+  inMatrix(`${directive} above a tagged function applies only to its first line`, (t) => {
     const text = `${TAG}\n// ${directive}\n${PAY.replace("string", "strng")} {\n  const n: number = "";\n}`;
     t.deepEqual(errorsWoven(text), ["4: 2322 n"]);
     t.deepEqual(errorsPlain(text), ["4: 2322 n"]);
   });
 }
 
-test("an unresolved import is an error unless a directive suppresses it", (t) => {
+inMatrix("an unresolved import is an error unless a directive suppresses it", (t) => {
   const text = (directive: string): string =>
     `${directive}\nimport { a } from "./nowhere.js";\n${TAG}\n${PAY} { a; }`;
   for (const directive of ["// @ts-ignore", "// @ts-expect-error", "//"]) {
@@ -178,7 +178,7 @@ test("an unresolved import is an error unless a directive suppresses it", (t) =>
   }
 });
 
-test("an unused @ts-expect-error is reported in files with tags and in files without", (t) => {
+inMatrix("an unused @ts-expect-error is reported in files with tags and in files without", (t) => {
   const text = `${TAG}\n${PAY} {\n  // @ts-expect-error\n  id;\n}`;
   const { program, host } = programOf(text, "// @ts-expect-error\nexport const a = 1;\n");
   const { woven } = wovenProgram(program, host, { transformProgram: true }, { ts: ts as Compiler });

@@ -1,4 +1,7 @@
 import test from "ava";
+import ts from "typescript";
+import type { Compiler } from "../../../transformer/hosts/ts-patch/compiler";
+import { refuseToEmit } from "../../../transformer/hosts/ts-patch/refuse-emit";
 import { lockweave } from "../../cli/command";
 import { makeProject, PLUGIN, type Project } from "../project";
 
@@ -45,6 +48,33 @@ for (const settings of [{}, { incremental: true }, { noCheck: true }]) {
     }
   });
 }
+
+test("a @needsLock that another program transformer removes is a build error about its check", async (t) => {
+  const project = await withOther(false);
+  await project.write({ "src/pay.ts": PAY.replace("redisLock", "needsLock") });
+  const { code, stdout } = await project.tspc();
+  t.is(code, 2, stdout);
+  t.regex(stdout, /LW1404: `pay` would run without the check of its `@needsLock`\. Another plugin .* Fix: /);
+});
+
+test("a program that no compiler made refuses to emit a file with a tag of either kind", (t) => {
+  for (const [tag, lost] of [
+    ["redisLock", "its lock"],
+    ["needsLock", "the check of its `@needsLock`"],
+  ]) {
+    const text = PAY.replace("redisLock", tag ?? "");
+    const file = ts.createSourceFile("/pay.ts", text, ts.ScriptTarget.ESNext);
+    const host: ts.CompilerHost = {
+      ...ts.createCompilerHost({}),
+      getSourceFile: (name) => (name === "/pay.ts" ? file : undefined),
+      writeFile: () => t.fail(),
+    };
+    const program = ts.createProgram({ rootNames: ["/pay.ts"], options: { noLib: true, types: [] }, host });
+    refuseToEmit(ts as Compiler, program, new Map(), undefined);
+    const error = t.throws(() => program.emit());
+    t.true(error.message.includes(`LW1407: \`pay\` would run without ${lost}. `), error.message);
+  }
+});
 
 test("a tag that another program transformer keeps is woven", async (t) => {
   const project = await withOther(true);

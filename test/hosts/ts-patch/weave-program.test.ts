@@ -41,7 +41,7 @@ test("an option that the entry inherits is an error and has no effect", (t) => {
   t.regex(errorsIn(inheriting).join("\n"), /^LW1401: [^\n]*The option `defaults` is inherited[^\n]*$/);
 });
 
-test("the entry may have the options of ts-patch, and no unknown ones", (t) => {
+test("the entry may have the options of ts-patch, but no unknown options", (t) => {
   const ofTsPatch = {
     import: "default",
     name: "lockweave",

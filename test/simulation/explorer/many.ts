@@ -1,13 +1,17 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { parsed, written } from "./choices";
-import { explore, type Failure } from "./explore";
+import { explore } from "./explore";
 import { live } from "./live";
 import { PLANS, planOf } from "./plans";
 import type { Choice, Plan } from "./story";
 
 // npm run proof -- explore [--plan "two processes"] [--deviations 2] [--schedules 10000] [--failures 1]
 // npm run proof -- explore --plan "two processes" --replay 12:3,27:1
-// Without --schedules it continues until all schedules with that many deviations have run.
+// Without --schedules it continues until all schedules with that many deviations have run. Each core explores a plan at a time, in its
+// own process.
 
 const { values } = parseArgs({
   options: {
@@ -19,7 +23,8 @@ const { values } = parseArgs({
   },
 });
 
-async function explorePlan(plan: Plan): Promise<readonly Failure[]> {
+/** Explores the plan. Prints the result and the failures in one piece, because other processes print at the same time. */
+async function explorePlan(plan: Plan): Promise<void> {
   const startedAt = performance.now();
   const seen = await explore(plan, {
     deviations: Number(values.deviations),
@@ -28,29 +33,60 @@ async function explorePlan(plan: Plan): Promise<readonly Failure[]> {
   });
   const { schedules, distinct, mostSteps, complete, failures } = seen;
   const seconds = (performance.now() - startedAt) / 1_000;
-  console.log(
+  const lines = [
     `${plan.name}: ${schedules} schedules, ${distinct.size} of them distinct, ${mostSteps} steps deep at most; all with up to ${complete} deviations, ${failures.length} with problems (${seconds.toFixed(0)} s, ${(schedules / seconds).toFixed(0)} schedules per second)`,
-  );
-  return failures;
+  ];
+  for (const { choices, problems } of failures) {
+    process.exitCode = 1;
+    lines.push(
+      `\n--plan "${plan.name}" --replay ${written(choices)}: ${problems.join("; ")}`,
+      await replayed(plan, choices),
+    );
+  }
+  console.log(lines.join("\n"));
 }
 
-async function replay(plan: Plan, choices: readonly Choice[]): Promise<void> {
+/** Returns the trace and the problems of a schedule. */
+async function replayed(plan: Plan, choices: readonly Choice[]): Promise<string> {
   const { trace, problems } = await live(plan, choices, { isTraced: true });
-  console.log(trace.join("\n"));
-  console.log(problems.length === 0 ? "No problem." : problems.join("\n"));
+  return [...trace, problems.length === 0 ? "No problem." : problems.join("\n")].join("\n");
+}
+
+/** Explores the plans that the leading process names, one after the other. */
+function work(): void {
+  process.on("message", (name: string) => {
+    void explorePlan(planOf(name)).then(() => process.send?.(name));
+  });
+}
+
+async function lead(): Promise<void> {
+  const waiting = PLANS.map(({ name }) => name);
+  const hand = async (): Promise<void> => {
+    const worker = fork(__filename, process.argv.slice(2));
+    const ended = once(worker, "exit") as Promise<[number | null]>;
+    const next = (): void => {
+      const name = waiting.shift();
+      if (name === undefined) worker.disconnect();
+      else worker.send(name);
+    };
+    worker.on("message", next);
+    next();
+    const [code] = await ended;
+    if (code !== 0) process.exitCode = 1;
+  };
+  await Promise.all(Array.from({ length: Math.min(availableParallelism(), PLANS.length) }, hand));
+  if (waiting.length > 0) throw new Error(`not explored: ${waiting.join(", ")}`);
 }
 
 async function main(): Promise<void> {
   if (values.replay !== undefined) {
-    await replay(planOf(values.plan ?? "two processes"), parsed(values.replay));
-    return;
-  }
-  for (const plan of values.plan === undefined ? PLANS : [planOf(values.plan)]) {
-    for (const { choices, problems } of await explorePlan(plan)) {
-      process.exitCode = 1;
-      console.log(`\n--plan "${plan.name}" --replay ${written(choices)}: ${problems.join("; ")}`);
-      await replay(plan, choices);
-    }
+    console.log(await replayed(planOf(values.plan ?? "two processes"), parsed(values.replay)));
+  } else if (process.send !== undefined) {
+    work();
+  } else if (values.plan === undefined) {
+    await lead();
+  } else {
+    await explorePlan(planOf(values.plan));
   }
 }
 

@@ -105,10 +105,10 @@ class MastersWorld implements Judge {
         clock,
         master.server,
         {
-          onCarriedOut: (done) => this.#narrator.notes(done),
-          onAsk() {},
-          onGiveUp() {},
-          onNotDropped() {},
+          onExecuted: (done) => this.#narrator.notes(done),
+          onAcquireSent() {},
+          onReleaseSent() {},
+          onNotReleased() {},
         },
         ` at master ${index + 1}`,
       );
@@ -155,7 +155,8 @@ class MastersWorld implements Judge {
       const wasAlone = this.#entries === entries;
       this.#narrator.log(`${name} leaves`);
       await lock.release();
-      if (!wasAlone) this.report(`${lock.storeValue} was said to be held to its end, and another entered`);
+      if (!wasAlone)
+        this.report(`${lock.storeValue} was reported as held to its end, and another body entered`);
       this.#narrator.log(`${name} has left`);
     } catch (error) {
       this.#narrator.log(`${name}: ${errorMessage(error)}`);
@@ -176,16 +177,16 @@ class MastersWorld implements Judge {
       const believedMs = lock.remaining();
       if (clock.isDead || believedMs === 0) continue;
       if (sure !== undefined)
-        this.report(`${sure.storeValue} and ${lock.storeValue} are both sure to hold it`);
+        this.report(`${sure.storeValue} and ${lock.storeValue} both believe they hold it`);
       sure = lock;
       const { storeValue = "" } = lock;
       const has = this.#masters.filter(
         ({ truth }) =>
-          !truth.hasKeptItsWord(KEY, storeValue) || truth.leftMs(KEY, storeValue) + ROUNDING_MS >= believedMs,
+          !truth.hasKeptPromise(KEY, storeValue) || truth.leftMs(KEY, storeValue) + ROUNDING_MS >= believedMs,
       );
       if (has.length <= this.#masters.length / 2)
         this.report(
-          `${storeValue} is sure for ${believedMs.toFixed(1)} ms, and ${has.length} masters have it`,
+          `${storeValue} trusts its hold for ${believedMs.toFixed(1)} ms, and ${has.length} masters hold it`,
         );
     }
   }
@@ -196,12 +197,12 @@ class MastersWorld implements Judge {
 
   checkTheEnd(): void {
     for (const [name, { clock }] of this.#underWay) {
-      if (!clock.isDead) this.report(`${name} waits for ever`);
+      if (!clock.isDead) this.report(`${name} waits forever`);
     }
-    for (const { clock, number, hasQueues, isGivingBack } of this.#processes) {
+    for (const { clock, number, hasQueues, isRetryingReleases } of this.#processes) {
       if (clock.isDead) continue;
       if (hasQueues) this.report(`process ${number} has a queue at the end`);
-      if (isGivingBack) this.report(`process ${number} gives something back at the end`);
+      if (isRetryingReleases) this.report(`process ${number} still retries a release at the end`);
     }
   }
 }

@@ -46,7 +46,7 @@ export const PLANS: readonly Plan[] = [
     ],
   },
   // A message that is held back once arrives just after the other process has ended its hold.
-  { name: "a handover", calls: [call(1, 0), call(1, 0), call(2, 0, PATIENT, 4)] },
+  { name: "a hand-off", calls: [call(1, 0), call(1, 0), call(2, 0, PATIENT, 4)] },
   { name: "readers", calls: [call(1, 0, READ), call(2, 0), call(2, 0, READ), call(1, 0, READ)] },
   { name: "permits", calls: [call(1, 0, TWO), call(2, 0, TWO), call(1, 0, TWO), call(2, 0)] },
   // The holder makes one process wait with two callers, so that its next command asks for two permits at once.

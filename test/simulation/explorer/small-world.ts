@@ -16,7 +16,7 @@ const KEY = "LOCK_one";
 const COMMAND_TIMEOUT_MS = 100;
 const LATENCY_MS = 1;
 const FREEZE_MS = 2_600;
-/** How long a key may be free beside a waiter: the longest delay of a message, plus the interval of the waiter's checks. */
+/** The longest time for which a key may be free while a caller waits: the longest delay of a message, plus the interval of the waiter's checks. */
 const IDLE_MS = 4_000;
 
 /**
@@ -72,10 +72,10 @@ class SmallWorld implements Judge {
       const pace = { rate: 1, startsAt: 1_000_000 * number, bootStepMs: mayStop ? 1 : 0 };
       const clock = new ProcessClock(schedule.timeOf(number), pace);
       const wire = new Wire(schedule, number, clock, this.#server, {
-        onCarriedOut: (done) => this.#narrator.notes(done),
-        onAsk: (requestId) => this.#invariants.beliefs.asks(requestId),
-        onGiveUp: (requestId) => this.#invariants.beliefs.givesUp(requestId),
-        onNotDropped: (key, requestId) => this.#invariants.heardOfLoss(key, requestId),
+        onExecuted: (done) => this.#narrator.notes(done),
+        onAcquireSent: (requestId) => this.#invariants.beliefs.acquireSent(requestId),
+        onReleaseSent: (requestId) => this.#invariants.beliefs.releaseSent(requestId),
+        onNotReleased: (key, requestId) => this.#invariants.notReleased(key, requestId),
       });
       wires.push(wire);
       const runtimeClock = mayStop ? new StoppingClock(clock, schedule.stops.beforeRead) : clock;
@@ -141,23 +141,23 @@ class SmallWorld implements Judge {
   async #call(name: string, { process: number, workMs, how }: Plan["calls"][number]): Promise<void> {
     const process = this.#processes.find((one) => one.number === number);
     if (process === undefined || process.clock.isDead) return;
-    const [lock, goesAway] = [process.lock(KEY, how), new AbortController()];
-    const acquired = lock.acquire(goesAway.signal);
+    const [lock, abortController] = [process.lock(KEY, how), new AbortController()];
+    const acquired = lock.acquire(abortController.signal);
     // The wait budget counts from the time that the lock read, and the process may have been stopped since.
     const joinedAt = process.lastWaitSince;
-    const caller = callerOf(process, lock, how, { goesAway, joinedAt });
+    const caller = callerOf(process, lock, how, { abortController, joinedAt });
     const away = this.#schedule.add("act", number, `${name} goes away`, Infinity, () => {
       if (!process.clock.isRunning || caller.state !== "waiting") return;
       this.#over(caller);
       this.#invariants.disappeared(caller);
-      goesAway.abort();
+      abortController.abort();
     });
     this.#callers.add(caller);
     this.#underWay += 1;
     this.#invariants.joined(caller);
     try {
       let isHeld = await acquired;
-      while (!isHeld && (await lock.retryCheck())) isHeld = await lock.acquire(goesAway.signal);
+      while (!isHeld && (await lock.retryCheck())) isHeld = await lock.acquire(abortController.signal);
       if (!isHeld) throw undefined;
     } catch (error) {
       this.#schedule.cancel(away);
@@ -199,18 +199,18 @@ class SmallWorld implements Judge {
     const process = this.#processes.find((one) => one.number === number);
     if (process === undefined || process.clock.isDead) return;
     const locks = process.locks(keys, how);
-    const goesAway = new AbortController();
+    const abortController = new AbortController();
     const waiting = { process };
     const away = this.#schedule.add("act", number, `${name} goes away`, Infinity, () => {
-      if (process.clock.isRunning) goesAway.abort();
+      if (process.clock.isRunning) abortController.abort();
     });
     this.#partly.add(waiting);
     this.#underWay += 1;
     this.#invariants.waitsForAll(locks);
     let isHeld = false;
     try {
-      isHeld = await locks.acquire(goesAway.signal);
-      while (!isHeld && (await locks.retryCheck())) isHeld = await locks.acquire(goesAway.signal);
+      isHeld = await locks.acquire(abortController.signal);
+      while (!isHeld && (await locks.retryCheck())) isHeld = await locks.acquire(abortController.signal);
       locks.assertHeld();
     } catch (error) {
       isHeld = false;
@@ -222,7 +222,7 @@ class SmallWorld implements Judge {
     if (this.#partly.delete(waiting)) this.#underWay -= 1;
     if (!isHeld || process.clock.isDead) return;
     this.#narrator.log(`${name} is let in by ${locks.locks.map(({ storeValue }) => storeValue).join(", ")}`);
-    const callers = locks.locks.map((lock) => callerOf(process, lock, how, { isOfSeveral: true }));
+    const callers = locks.locks.map((lock) => callerOf(process, lock, how, { isMultiKey: true }));
     for (const caller of callers) {
       this.#callers.add(caller);
       this.#underWay += 1;
@@ -277,11 +277,11 @@ class SmallWorld implements Judge {
   // ---- the end ----------------------------------------------------------------------------------------
 
   checkTheEnd(): void {
-    if (this.#underWay > 0) this.#invariants.report(`${this.#underWay} callers wait for ever`);
-    for (const { clock, number, hasQueues, isGivingBack } of this.#processes) {
+    if (this.#underWay > 0) this.#invariants.report(`${this.#underWay} callers wait forever`);
+    for (const { clock, number, hasQueues, isRetryingReleases } of this.#processes) {
       if (clock.isDead) continue;
       if (hasQueues) this.#invariants.report(`process ${number} has a queue at the end`);
-      if (isGivingBack) this.#invariants.report(`process ${number} gives something back at the end`);
+      if (isRetryingReleases) this.#invariants.report(`process ${number} still retries a release at the end`);
     }
   }
 }
@@ -296,17 +296,17 @@ function callerOf(process: SimulatedProcess, lock: Lock, how: LockOptions, of: P
     watchesSignal: true,
     isNested: false,
     isInside: false,
-    isOfSeveral: false,
+    isMultiKey: false,
     isReentrant: false,
     hasFrame: false,
-    isHeldToItsEnd: true,
+    releasesItself: true,
     isReleasedInBackground: how.release === "background",
-    goesAway: new AbortController(),
+    abortController: new AbortController(),
     state: "waiting",
     grant: undefined,
     storeValue: undefined,
-    wasKeptToItsEnd: false,
-    mustBeTold: false,
+    wasKeptToTheEnd: false,
+    mustGetError: false,
     mayBeSilent: false,
     silentSince: undefined,
     ...of,

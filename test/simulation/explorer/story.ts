@@ -3,7 +3,7 @@ import type { Tamper } from "../tampering";
 import { Fingerprint } from "./fingerprint";
 import { withShortIds } from "./names";
 import type { Deviation, Pending, Schedule } from "./schedule";
-import type { CarriedOut } from "./wire";
+import type { Executed } from "./wire";
 
 /** The calls of a small world. */
 export interface Plan {
@@ -41,7 +41,7 @@ export interface Story {
   readonly fingerprint: number;
   /** The same for two schedules in which each of them sees the same in the same order. */
   readonly orderFingerprint: number;
-  readonly carriedOut: readonly CarriedOut[];
+  readonly carriedOut: readonly Executed[];
   readonly endedAfterMs: number;
   readonly trace: readonly string[];
 }
@@ -73,7 +73,7 @@ export interface Judge {
 /** Runs the schedule of a world step by step, and records what happens. */
 export class Narrator {
   readonly #schedule: Schedule;
-  readonly #carriedOut: CarriedOut[] = [];
+  readonly #carriedOut: Executed[] = [];
   readonly #fingerprint = new Fingerprint();
   readonly #trace: string[] | undefined;
   readonly #mayStop: boolean;
@@ -102,7 +102,7 @@ export class Narrator {
       // A process may also be stopped before any of the reads that it made in this step.
       if (counts) options[step] = deviations + (this.#mayStopIn(next) ? this.#schedule.stops.reads : 0);
       if (step > MOST_STEPS || this.#schedule.now() - startedAt > LONGEST_MS) {
-        judge.report("it goes on for ever");
+        judge.report("it never ends");
       }
     }
     if (problems.length === 0) judge.checkTheEnd();
@@ -119,7 +119,7 @@ export class Narrator {
   }
 
   /** Records a command and its reply. */
-  notes(done: CarriedOut): void {
+  notes(done: Executed): void {
     this.#carriedOut.push(done);
     if (this.#trace === undefined) return;
     this.#trace.push(`             => ${JSON.stringify(done.reply)}`);

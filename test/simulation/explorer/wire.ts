@@ -24,7 +24,7 @@ import type { Schedule } from "./schedule";
 const LATENCY_MS = 1;
 
 /** One command that the server executed. */
-export interface CarriedOut {
+export interface Executed {
   readonly process: number;
   readonly at: number;
   readonly command: Command;
@@ -33,22 +33,22 @@ export interface CarriedOut {
 
 /** A command, as plain data. */
 export type Command =
-  | { readonly name: "take"; readonly request: AcquireRequest }
-  | { readonly name: "place"; readonly request: EnqueueRequest }
+  | { readonly name: "acquire"; readonly request: AcquireRequest }
+  | { readonly name: "enqueue"; readonly request: EnqueueRequest }
   | { readonly name: "renew"; readonly requests: readonly RenewRequest[] }
-  | { readonly name: "drop"; readonly request: ReleaseRequest }
-  | { readonly name: "look"; readonly keys: readonly string[] }
-  | { readonly name: "leave"; readonly key: string; readonly place: string }
-  | { readonly name: "next"; readonly held: ReleaseRequest; readonly request: EnqueueRequest }
+  | { readonly name: "release"; readonly request: ReleaseRequest }
+  | { readonly name: "peek"; readonly keys: readonly string[] }
+  | { readonly name: "dequeue"; readonly key: string; readonly ticket: string }
+  | { readonly name: "releaseAndEnqueue"; readonly held: ReleaseRequest; readonly request: EnqueueRequest }
   | { readonly name: "lose everything" }
   | { readonly name: "revoke"; readonly key: string };
 
 /** Reports to the world what a process sends and receives. */
 export interface WireListener {
-  onCarriedOut(done: CarriedOut): void;
-  onNotDropped(key: string, requestId: string): void;
-  onAsk(requestId: string): void;
-  onGiveUp(requestId: string): void;
+  onExecuted(done: Executed): void;
+  onNotReleased(key: string, requestId: string): void;
+  onAcquireSent(requestId: string): void;
+  onReleaseSent(requestId: string): void;
 }
 
 /** The network between one process and the server. Each message is an event of the schedule. */
@@ -80,17 +80,17 @@ export class Wire implements WholeStore, StoreQueue, StoreBatch {
     this.#listener = listener;
     this.#to = to;
     // A wake-up comes in the context of the connection, not in that of the caller that caused it.
-    server.listen(AsyncResource.bind((place: string) => this.#hint(place)));
+    server.listen(AsyncResource.bind((ticket: string) => this.#sendWakeUp(ticket)));
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    this.#listener.onAsk(request.requestId);
-    return this.#carry({ name: "take", request }, () => this.#server.take(request));
+    this.#listener.onAcquireSent(request.requestId);
+    return this.#carry({ name: "acquire", request }, () => this.#server.acquire(request));
   }
 
   enqueue(request: EnqueueRequest): Promise<AcquireReply> {
-    this.#listener.onAsk(request.requestId);
-    return this.#carry({ name: "place", request }, () => this.#server.place(request));
+    this.#listener.onAcquireSent(request.requestId);
+    return this.#carry({ name: "enqueue", request }, () => this.#server.enqueue(request));
   }
 
   renew(requests: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
@@ -104,31 +104,33 @@ export class Wire implements WholeStore, StoreQueue, StoreBatch {
   }
 
   #drop(request: ReleaseRequest): Promise<ReleaseReply> {
-    this.#listener.onGiveUp(request.requestId);
-    return this.#carry({ name: "drop", request }, () => this.#server.drop(request));
+    this.#listener.onReleaseSent(request.requestId);
+    return this.#carry({ name: "release", request }, () => this.#server.release(request));
   }
 
   #hears({ key, requestId }: ReleaseRequest, reply: ReleaseReply): void {
-    if (!reply.released) this.#listener.onNotDropped(key, requestId);
+    if (!reply.released) this.#listener.onNotReleased(key, requestId);
   }
 
   async releaseAndEnqueue(
     held: ReleaseRequest,
     request: EnqueueRequest,
   ): Promise<ReleaseAndEnqueueReply | NotReleased> {
-    this.#listener.onGiveUp(held.requestId);
-    this.#listener.onAsk(request.requestId);
-    const reply = await this.#carry({ name: "next", held, request }, () => this.#server.next(held, request));
-    if (!reply.released) this.#listener.onNotDropped(held.key, held.requestId);
+    this.#listener.onReleaseSent(held.requestId);
+    this.#listener.onAcquireSent(request.requestId);
+    const reply = await this.#carry({ name: "releaseAndEnqueue", held, request }, () =>
+      this.#server.releaseAndEnqueue(held, request),
+    );
+    if (!reply.released) this.#listener.onNotReleased(held.key, held.requestId);
     return reply;
   }
 
   peek(keys: readonly string[]): Promise<readonly (string | Error | undefined)[]> {
-    return this.#carry({ name: "look", keys }, () => this.#server.look(keys));
+    return this.#carry({ name: "peek", keys }, () => this.#server.peek(keys));
   }
 
-  dequeue(key: string, place: string): Promise<void> {
-    return this.#carry({ name: "leave", key, place }, () => this.#server.leave(key, place));
+  dequeue(key: string, ticket: string): Promise<void> {
+    return this.#carry({ name: "dequeue", key, ticket }, () => this.#server.dequeue(key, ticket));
   }
 
   // As in Redis, a batch is sent together, executed one by one, and answered together.
@@ -148,7 +150,7 @@ export class Wire implements WholeStore, StoreQueue, StoreBatch {
     const carryOut = async (): Promise<Reply> => {
       const at = this.#schedule.now();
       const reply = await send();
-      this.#listener.onCarriedOut({ process: this.#number, at, command, reply });
+      this.#listener.onExecuted({ process: this.#number, at, command, reply });
       return reply;
     };
     return new Promise((resolve, reject) => {
@@ -173,10 +175,10 @@ export class Wire implements WholeStore, StoreQueue, StoreBatch {
     return () => this.#listeners.delete(listener);
   }
 
-  #hint(place: string): void {
-    if (Number.parseInt(place.slice(0, 12), 16) !== this.#number) return; // Only its own process listens to it.
-    this.#bringBack(`the hint for ${shortened(place)}`, () => {
-      for (const listener of this.#listeners) listener.onWakeUp(place);
+  #sendWakeUp(ticket: string): void {
+    if (Number.parseInt(ticket.slice(0, 12), 16) !== this.#number) return; // Only its own process listens to it.
+    this.#bringBack(`the wake-up for ${shortened(ticket)}`, () => {
+      for (const listener of this.#listeners) listener.onWakeUp(ticket);
     });
   }
 
@@ -190,23 +192,23 @@ export class Wire implements WholeStore, StoreQueue, StoreBatch {
 
 function describe(command: Command): string {
   switch (command.name) {
-    case "take":
-      return `take ${shortened(command.request.requestId)}`;
-    case "place":
-      return `place ${shortened(command.request.requestId)} at ${shortened(command.request.ticket)}`;
+    case "acquire":
+      return `acquire ${shortened(command.request.requestId)}`;
+    case "enqueue":
+      return `ticket ${shortened(command.request.requestId)} at ${shortened(command.request.ticket)}`;
     case "renew":
       return `renew ${command.requests.map(({ requestId }) => shortened(requestId)).join(" ")}`;
-    case "drop":
-      return `drop ${shortened(command.request.requestId)}`;
-    case "look":
-      return `look`;
-    case "leave":
-      return `leave ${shortened(command.place)}`;
+    case "release":
+      return `release ${shortened(command.request.requestId)}`;
+    case "peek":
+      return `peek`;
+    case "dequeue":
+      return `dequeue ${shortened(command.ticket)}`;
     case "lose everything":
     case "revoke":
       return command.name;
     default:
-      return `next ${shortened(command.held.requestId)} to ${shortened(command.request.requestId)}`;
+      return `releaseAndEnqueue ${shortened(command.held.requestId)} to ${shortened(command.request.requestId)}`;
   }
 }
 

@@ -8,6 +8,7 @@ import { flat } from "../../support/flat-store";
 /** A master in memory, which has been up for long enough to vote. */
 export function memoryMember(clock: Clock, startedAt = -Infinity): Member {
   const fences = new Map<string, number>();
+  const announcements = new Map<string, string>();
   const store = flat(memoryStore({ clock }));
   return {
     store: but(store, {
@@ -21,6 +22,10 @@ export function memoryMember(clock: Clock, startedAt = -Infinity): Member {
           return { renewed: true, fencingToken: token };
         });
       },
+      async announce({ processNumber, about }) {
+        announcements.set(processNumber, about);
+      },
+      announced: async (processNumber) => announcements.get(processNumber),
     }),
     async raiseFence(key, token) {
       fences.set(key, Math.max(fences.get(key) ?? 0, token + FENCING_STRIDE - 1));

@@ -2,7 +2,7 @@ import test from "ava";
 import { LockMisconfiguredError } from "../../../runtime";
 import { storeContract } from "../../store-contract";
 import { release, listen, newId, enqueue, acquire, TAKEN } from "../../store-contract/subject";
-import type { AcquireRequest } from "../../../runtime/stores/port";
+import type { AcquireRequest, EnqueueRequest } from "../../../runtime/stores/port";
 import { inOrder } from "../../../runtime/stores/quorum/order";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
 import { revokedFrom } from "../../../runtime/stores/value";
@@ -72,6 +72,11 @@ const passes = (clock: VirtualClock, ms: number): Promise<void> =>
   new Promise((resolve) => {
     clock.after(ms, resolve);
   });
+/** Runs the first command, and refuses all others. */
+const onlyOnce = (): MemberFate => {
+  let count = 0;
+  return (send) => (++count === 1 ? send() : refused(send));
+};
 /** Runs the command immediately, and delays the reply. */
 const late =
   (clock: VirtualClock, ms: number): MemberFate =>
@@ -137,7 +142,7 @@ test("a caller retries soon if no concurrent caller has a majority", async (t) =
   t.true(!reply.acquired && reply.freeInMs !== undefined && reply.freeInMs < 100, JSON.stringify(reply));
 });
 
-test("the next master is the gate if the gate is dead, also for waiters", async (t) => {
+test("if the gate is dead, the next master is the gate for new callers and for waiters", async (t) => {
   const { store, members, sent } = five();
   strike(members, refused, 0);
   const [holder, waiting] = [newId(), newId()];
@@ -151,7 +156,88 @@ test("the next master is the gate if the gate is dead, also for waiters", async 
   t.true((await enqueue(store, KEY, waiting)).acquired);
 });
 
-test("a hanging gate costs a quarter of the timeout once, and is used again once it replies", async (t) => {
+/** The number of waiters for the key at each master. */
+async function waitersAt(members: readonly NotedMember[]): Promise<(number | undefined)[]> {
+  return await Promise.all(members.map(async ({ inside }) => (await inside.inspect(KEY, 1)).waiting));
+}
+
+const waiting = (ticket: string): EnqueueRequest => ({ ...within(60_000), ticket });
+
+/** A holder, and a waiter that is enqueued at the second master, while the first one, its gate, is dead. */
+async function waiterAtSecondMaster({
+  store,
+  members,
+}: Five): Promise<{ held: AcquireRequest; ticket: string }> {
+  const [held, ticket] = [within(60_000), newId()];
+  strike(members, refused, 0);
+  await store.acquire(held, TIMEOUT_MS);
+  await store.enqueue(waiting(ticket), TIMEOUT_MS);
+  return { held, ticket };
+}
+
+/** Lets the first master reply again, and get the hold by a renewal. */
+async function recoverFirstMaster({ clock, store, members }: Five, held: AcquireRequest): Promise<void> {
+  strike(members, well, 0);
+  await clock.advance(TIMEOUT_MS);
+  await store.renew([held], TIMEOUT_MS);
+  await clock.settle();
+}
+
+test("a waiter whose gate replies again moves to its queue", async (t) => {
+  const all = five();
+  const { clock, store, members } = all;
+  const { held, ticket } = await waiterAtSecondMaster(all);
+  t.deepEqual(await waitersAt(members), [0, 1, 0, 0, 0]);
+  await recoverFirstMaster(all, held);
+  t.false((await store.enqueue(waiting(ticket), TIMEOUT_MS)).acquired);
+  await clock.settle();
+  t.deepEqual(await waitersAt(members), [1, 0, 0, 0, 0]);
+});
+
+test("a waiter that acquires the key at one gate leaves the queue of an earlier gate", async (t) => {
+  const all = five();
+  const { clock, store, values } = all;
+  const { held, ticket } = await waiterAtSecondMaster(all);
+  await recoverFirstMaster(all, held);
+  t.deepEqual(await store.release(held, TIMEOUT_MS), { released: true });
+  const next = waiting(ticket);
+  t.true((await store.enqueue(next, TIMEOUT_MS)).acquired);
+  await clock.settle();
+  t.deepEqual(await store.release(next, TIMEOUT_MS), { released: true });
+  await clock.settle();
+  t.deepEqual(await values(), FREE, "no master reserves the key for the waiter that has left");
+});
+
+test("a waiter that gives up leaves the queue of a gate that ran its command too late", async (t) => {
+  const { clock, store, members } = five();
+  await acquire(store, KEY, newId());
+  const [ticket, moves] = [newId(), deferred()];
+  strike(members, async (send) => await moves.promise.then(send), 0);
+  const enqueued = store.enqueue(waiting(ticket), TIMEOUT_MS);
+  await clock.advance(TIMEOUT_MS / 4);
+  t.false((await enqueued).acquired);
+  moves.resolve();
+  await clock.settle();
+  t.deepEqual(await waitersAt(members), [1, 1, 0, 0, 0]);
+  await store.dequeue(KEY, ticket, TIMEOUT_MS);
+  t.deepEqual(await waitersAt(members), [0, 0, 0, 0, 0]);
+});
+
+test("a waiter leaves the queue of a gate that enqueued it too late, together with a release", async (t) => {
+  const { clock, store, members } = five();
+  const [held, first, moves] = [within(60_000), newId(), deferred()];
+  await store.acquire(held, TIMEOUT_MS);
+  await store.enqueue(waiting(first), TIMEOUT_MS);
+  strike(members, async (send) => await moves.promise.then(send), 0);
+  const next = store.releaseAndEnqueue(held, waiting(newId()), TIMEOUT_MS);
+  await clock.advance(TIMEOUT_MS);
+  t.deepEqual(await next, { released: true, next: undefined });
+  moves.resolve();
+  await clock.settle();
+  t.deepEqual(await waitersAt(members), [0, 0, 0, 0, 0], "the key is reserved for the first waiter");
+});
+
+test("a hanging gate costs only the first command a quarter of its timeout, and is used again after it replies", async (t) => {
   const { clock, store, members, sent } = five();
   let moveOn = (): void => {};
   const moves = new Promise<void>((resolve) => (moveOn = resolve));
@@ -193,7 +279,7 @@ test("a late grant of a failed acquisition is released, even if the release over
   t.deepEqual(await values(), FREE);
 });
 
-test("a late grant of the gate is released if the next master refused the lock", async (t) => {
+test("a late grant of the gate is released if the next master refuses the lock", async (t) => {
   const { clock, store, members, values } = five();
   const other = newId();
   for (const n of [1, 2, 3, 4]) await acquire(members[n]?.inside ?? store, KEY, other);
@@ -257,7 +343,7 @@ test("releaseAndEnqueue() releases the hold even if the next lock time is too lo
   t.deepEqual(await values(), FREE);
 });
 
-test("a refused release does not make the quorum resend other refused releases", async (t) => {
+test("a release that a master rejects does not make the quorum resend other rejected releases", async (t) => {
   const { clock, store, members, sent } = five();
   const requests = ["LOCK_a", "LOCK_b"].map((key) => Object.assign(within(60_000), { key }));
   for (const request of requests) await store.acquire(request, TIMEOUT_MS);
@@ -419,6 +505,26 @@ test("a master with unknown uptime has no vote, and the error names it if there 
   });
 });
 
+test("an error names the last failure of a master, even if the master was not asked again", async (t) => {
+  const { store, members } = five();
+  strike(members, refused, 0, 1, 2);
+  await t.throwsAsync(store.acquire(within(1_000), TIMEOUT_MS), {
+    message: /master 1: connect ECONNREFUSED/,
+  });
+  await t.throwsAsync(store.admin.inspect(KEY, TIMEOUT_MS), {
+    message:
+      /only 2 of 5 masters agreed, but 3 must \(master 1: it does not answer\. Its last error: connect ECONNREFUSED; master 2/,
+  });
+});
+
+test("an error names no master that was not asked", async (t) => {
+  const { store, members } = five();
+  strike(members, refused, 0, 1, 2);
+  await t.throwsAsync(store.acquire(within(1_000), TIMEOUT_MS), {
+    message: `only 0 of 5 masters agreed, but 3 must (${[1, 2, 3].map((n) => `master ${n}: connect ECONNREFUSED`).join("; ")})`,
+  });
+});
+
 test("a lock time above longestLockTime is rejected", async (t) => {
   const { store } = five(60_000);
   await t.throwsAsync(store.acquire(within(60_001), TIMEOUT_MS), {
@@ -431,7 +537,7 @@ test("a lock time above longestLockTime is rejected", async (t) => {
   t.true(renewed instanceof LockMisconfiguredError);
 });
 
-test("release() reports a possible loss if too few masters had the hold all the time", async (t) => {
+test("release() reports a possible loss if too few masters kept the hold throughout", async (t) => {
   const { clock, store, members } = five();
   strike(members, refused, 3, 4);
   const request = within(60_000);
@@ -471,6 +577,25 @@ test("a master without a recent confirmation does not prove that the lock was he
   await ended;
 });
 
+test("a master to which a lost hold came back does not prove that the lock was held", async (t) => {
+  const { clock, store, members } = five();
+  const request = within(60_000);
+  const { key, requestId } = request;
+  t.true((await store.acquire(request, TIMEOUT_MS)).acquired);
+  await members[0]?.inside.release({ key, requestId }, 1);
+  // The renewal finds that the first master lacks the hold. The command that restores it there fails, but runs later.
+  strike(members, onlyOnce(), 0);
+  t.deepEqual(await store.renew([request], TIMEOUT_MS), [{ renewed: true }]);
+  await members[0]?.inside.acquire(request, 1);
+  for (const n of [1, 2]) await members[n]?.inside.release({ key, requestId }, 1);
+  strike(members, well, 0);
+  const ended = t.throwsAsync(store.release({ key, requestId }, TIMEOUT_MS), {
+    message: /may have lost the key in the meantime/,
+  });
+  await clock.advance(TIMEOUT_MS);
+  await ended;
+});
+
 test("masters that acquire after the lock time has passed do not prove that the lock was held", async (t) => {
   const { clock, store, members, values } = five();
   const lateToArrive: MemberFate = async (send) => {
@@ -482,7 +607,7 @@ test("masters that acquire after the lock time has passed do not prove that the 
   const { key, requestId } = request;
   const taken = store.acquire(request, TIMEOUT_MS);
   await clock.advance(210);
-  t.deepEqual(await taken, { acquired: true, mayComeAgain: true });
+  t.deepEqual(await taken, { acquired: true, mayRunAgain: true });
   strike(members, well, ...ALL);
   t.deepEqual(await values(), [undefined, requestId, requestId, requestId, requestId]);
   const ended = t.throwsAsync(store.release({ key, requestId }, TIMEOUT_MS), {
@@ -527,7 +652,7 @@ test("renewals do not restore a lock that expired while the machine was suspende
   t.deepEqual(values, [undefined, undefined, undefined, undefined, undefined]);
 });
 
-test("a hold that was confirmed late can be renewed and released without doubt", async (t) => {
+test("a hold that was confirmed late can be renewed, and its release proves that it was held", async (t) => {
   const { clock, store, members, values } = five();
   strike(members, late(clock, 110), ...ALL);
   const request = within(200);

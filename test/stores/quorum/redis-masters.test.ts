@@ -2,12 +2,14 @@ import { setTimeout as pause } from "node:timers/promises";
 import test from "ava";
 import { LockMisconfiguredError, LockOptionError, quorumStore } from "../../../runtime";
 import { untilListening, storeContract } from "../../store-contract";
-import { newId, newKey, acquire, TAKEN } from "../../store-contract/subject";
+import { newId, newKey, acquire, TAKEN, TIMEOUT_MS } from "../../store-contract/subject";
 import { systemClock } from "../../../runtime/base/clock";
 import type { RedisClient } from "../../../runtime/stores/redis/client";
+import { portOf } from "../../../runtime/stores/redis/recognize-client";
 import type { WholeStore } from "../../../runtime/stores/port";
 import { QuorumStore } from "../../../runtime/stores/quorum/quorum";
 import { redisMasters } from "../../../runtime/stores/quorum/redis-member";
+import { Servers, StartTime } from "../../../runtime/stores/quorum/start-time";
 import { counting } from "../../support/counting-client";
 import { startRedis, type RedisServer } from "../../support/redis-server";
 import { registering } from "../registering";
@@ -32,7 +34,7 @@ function aged(client: RedisClient): RedisClient {
 
 test.before(async () => {
   servers = await Promise.all(Array.from({ length: 5 }, () => startRedis()));
-  const members = redisMasters(servers.map((server) => aged(server.client()))).open();
+  const members = redisMasters(servers.map((server) => aged(server.client()))).open(new Map());
   await Promise.all(members.map((member) => untilListening(member.store)));
   store = new QuorumStore(members, systemClock, 86_400_000);
 });
@@ -53,14 +55,16 @@ storeContract(registering(test), () => ({
 
 test("quorumStore() rejects invalid masters and options with the reason", (t) => {
   const client = { call() {}, duplicate() {}, on() {}, off() {}, options: {} };
+  const glide = { async customCommand() {}, async getPubSubMessage() {} };
   const refusals: [masters: unknown, message: RegExp][] = [
     [[], /at least 3 masters/],
     ["redis://localhost", /at least 3 masters/],
     [["redis://a", "redis://b"], /at least 3 masters/],
     [["redis://a", "redis://b", "redis://a"], /one of them twice/],
-    [["redis://a", "redis://b", {}], /ioredis client/],
+    [["redis://a", "redis://b", {}], /client of ioredis, node-redis, Valkey GLIDE, or Bun/],
     [["redis://a", "redis://b", { ...client, isCluster: true }], /a cluster/],
     [["redis://a", "redis://b", { ...client, options: { sentinels: [] } }], /behind Sentinel/],
+    [["redis://a", "redis://b", glide], /a client of Valkey GLIDE\. .* Fix: /],
   ];
   for (const [masters, message] of refusals) {
     t.throws(() => quorumStore(masters as string[]), { instanceOf: LockOptionError, message });
@@ -129,5 +133,38 @@ test("a master whose user may not read its uptime has no vote, and a majority of
   await t.throwsAsync(acquire(quorumOf(3), newKey(), newId(), { lockTimeMs: 1_000 }), {
     instanceOf: LockMisconfiguredError,
     message: /its uptime cannot be read.*INFO/,
+  });
+});
+
+test("inspect() names what is wrong with masters that reject the password", async (t) => {
+  const quorum = quorumStore(
+    servers.map((server, n) =>
+      n < 3 ? server.url.replace("redis://", "redis://nobody:wrong@") : aged(server.client()),
+    ),
+  );
+  t.teardown(() => quorum.close());
+  const error = await t.throwsAsync(quorum.admin.inspect(newKey(), TIMEOUT_MS), {
+    instanceOf: LockMisconfiguredError,
+    message: /^only 2 of 5 masters agreed, but 3 must \(master \d: Redis rejected the password/,
+  });
+  for (const n of [1, 2, 3]) t.regex(error.message, new RegExp(`master ${n}: Redis rejected the password`));
+});
+
+test("a master that rejects the password has no vote, and the error gives no other reason", async (t) => {
+  const client = servers[0]?.client() as RedisClient;
+  const wrong = Object.create(client, {
+    call: {
+      value: () =>
+        Promise.reject(
+          Object.assign(new Error("WRONGPASS invalid username-password pair"), { name: "ReplyError" }),
+        ),
+    },
+  }) as RedisClient;
+  const startTime = new StartTime(portOf(wrong), systemClock, new Servers());
+  t.teardown(() => startTime.close());
+  await t.throwsAsync(startTime.get(), {
+    instanceOf: LockMisconfiguredError,
+    message:
+      "Redis rejected the password of the client (WRONGPASS invalid username-password pair). Fix: use the password of this Redis user",
   });
 });

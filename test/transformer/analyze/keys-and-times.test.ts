@@ -44,7 +44,7 @@ for (const [one, other] of MEET) {
 test("the message describes the parts of both keys", (t) => {
   t.deepEqual(messages(two("businessFlag=pay keyName=text", "businessFlag=pay keyName=text,nr")), [
     "The keys of `pay` here and at `a` can never be the same, so the two locks do not exclude each other: " +
-      "2 parts (text, number) here, one part (text) there. Make them the same, or give one of them another `businessFlag`.",
+      "2 parts (text, number) here, one part (text) there. Fix: make them the same, or give one of them another `businessFlag`.",
   ]);
 });
 
@@ -53,10 +53,11 @@ const SIMILAR: readonly (readonly [string, string])[] = [
   ["payOrder", "pay-order"],
   ["payOrder", "payOder"],
   ["payOrder", "payOrdre"],
+  ["quota", "qouta"],
 ];
 
 for (const [one, other] of SIMILAR) {
-  test(`flags that look like one flag are reported: ${one} and ${other}`, (t) => {
+  test(`flags that look alike are reported: ${one} and ${other}`, (t) => {
     t.deepEqual(found(two(`businessFlag=${one}`, `businessFlag=${other}`)), ["LW1506 @redisLock"]);
   });
 }
@@ -66,6 +67,7 @@ const DIFFERENT: readonly (readonly [string, string])[] = [
   ["shard1", "shard2"],
   ["account1", "account12"],
   ["debit", "debut"],
+  ["form", "from"],
   ["pay", "payOrder"],
   ["import", "export"],
 ];
@@ -100,8 +102,28 @@ test("a lock that may end while its body waits for an inner lock is reported", (
   t.deepEqual(found(inside("holdAtMost=5s lockTime=5s", "waitTime=5s retryTimes=1")), ["LW1504 @redisLock"]);
   t.deepEqual(messages(inside("lockTime=10s watchdog=false", "waitTime=20s retryTimes=1")), [
     "The lock of `outer` ends after 10 s (`lockTime`), but its body may wait 20 s for the lock of `inner`: " +
-      "`outer` calls `inner` (one.ts:2). Give `inner` a shorter `waitTime`, or `outer` more time.",
+      "`outer` calls `inner` (one.ts:2). Fix: give `inner` a shorter wait, or `outer` more time.",
   ]);
+});
+
+test("the whole wait budget of an inner lock counts, and may be endless", (t) => {
+  const ends = "lockTime=10s watchdog=false";
+  t.deepEqual(found(inside(ends, "wait=9s")), []);
+  t.deepEqual(found(inside(ends, "wait=0")), []);
+  t.deepEqual(found(inside(ends, "wait=10s")), ["LW1504 @redisLock"]);
+  t.regex(
+    messages(inside(ends, "wait=forever"))[0] ?? "",
+    /its body may wait forever for the lock of `inner`/,
+  );
+  t.deepEqual(found(inside("lockTime=10s", "wait=forever")), []);
+});
+
+test("a time that is known only at the call causes no finding", (t) => {
+  const ends = "lockTime=10s watchdog=false";
+  t.deepEqual(found(inside(ends, 'wait="${20}s"')), []);
+  t.deepEqual(found(inside(ends, 'retryTimes="${1}" waitTime=20s')), []);
+  t.deepEqual(found(inside('lockTime="${1}s" watchdog=false', "wait=20s")), []);
+  t.deepEqual(found(inside('holdAtMost="${1}s" lockTime=1s', "wait=20s")), []);
 });
 
 test("a lock that is renewed, or lasts as long as the wait for an inner lock, is not reported", (t) => {

@@ -30,11 +30,11 @@ test("two locks that are acquired in both orders are reported, across files and 
     "Callers acquire `payOrder` and `stock` in different orders, so they can wait for each other until their wait budgets end: " +
       "`OrderService.pay` calls `Stock.reserve` (order.ts:6), so `stock` is acquired inside `payOrder`; " +
       "`Stock.recall` calls `OrderService.cancel` (stock.ts:8), so `payOrder` is acquired inside `stock`. " +
-      "Acquire them in the same order everywhere.",
+      "Fix: acquire them in the same order everywhere.",
   ]);
 });
 
-test("locks that are always acquired in one order are not reported", (t) => {
+test("locks that are always acquired in the same order are not reported", (t) => {
   t.deepEqual(
     found({ "order.ts": ORDER, "stock.ts": STOCK.replace("await this.orders?.cancel(item);", "") }),
     [],
@@ -89,6 +89,15 @@ const ORDERED = {
     "await given.run();",
     `type Runs = { run(): Promise<void> }; const one: Runs = { async run() { await a2(); } }; declare let given: Runs; given = one;`,
   ],
+  "through an interface that an object matches only by its shape": [
+    "await given.run();",
+    `interface Runs { run(): Promise<void>; stop?(): void } declare const given: Runs; const one = { async run() { await a2(); }, more: 1 }; void one;`,
+  ],
+  "through a part of a type, by an object without a type": [
+    "await stop(one);",
+    `interface Runs { run(): Promise<void>; stop(): Promise<void> } const one = { async run() {}, async stop() { await a2(); } };
+     async function stop(given: Pick<Runs, "stop">) { await given.stop(); }`,
+  ],
   "through a property that is a function": [
     "await given.run();",
     `interface Runs { run: () => Promise<void> } const one: Runs = { run: async () => { await a2(); } }; declare let given: Runs; given = one;`,
@@ -137,6 +146,11 @@ const UNORDERED = {
     `interface Runs { run(): Promise<void> } interface Walks { walk(): Promise<void>; run(): Promise<void> }
      class One implements Walks { async walk() {} async run() { await a2(); } private own = 1; } class Two implements Runs { async run() {} }
      declare const given: Two; void [One, Two];`,
+  ],
+  "belongs to an object without all members of the interface": [
+    "await given.run();",
+    `interface Runs { run(): Promise<void>; walk(): void } declare const given: Runs;
+     const one = { async run() { await a2(); } }; const other = { async run() { await a2(); }, walk: 1 }; void [one, other];`,
   ],
   "belongs to another subclass, and not to the base that `super` calls": [
     "await new Two().run();",

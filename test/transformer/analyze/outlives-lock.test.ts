@@ -25,6 +25,12 @@ const body = (inside: string, more = ""): Record<string, string> => ({
 export class Orders {
   running: Promise<void>[] = [];
   state = 0;
+  #last: Promise<void> | undefined;
+  private last: Promise<void> | undefined;
+  open: Promise<void> | undefined;
+  #read: Promise<void> | undefined;
+  private readElsewhere: Promise<void> | undefined;
+  async end(): Promise<void> { const { readElsewhere } = this; await this.#read; await readElsewhere; }
   /** @redisLock businessFlag=pay */
   async pay(): Promise<unknown> {
     ${inside}
@@ -41,6 +47,13 @@ const OUTLIVING: Readonly<Record<string, readonly [string, string]>> = {
   "a promise after a condition": ["if (this.state) work();", "work()"],
   "a promise after `&&`": ["this.state > 0 && work();", "work()"],
   "a promise in a variable that nobody reads": ["const done = work();", "work()"],
+  "a promise in a property that nobody reads": [
+    "const job = { at: 1, done: work() }; return job.at;",
+    "work()",
+  ],
+  "a promise that is assigned to a variable that nobody reads": ["let done; done = work();", "work()"],
+  "a promise in a private field that nobody reads": ["this.#last = work();", "work()"],
+  "a promise in a field that is `private`, and that nobody reads": ["this.last = work();", "work()"],
   "promises of `map` that nobody awaits": [
     "items.map((item) => work(item));",
     "items.map((item) => work(item))",
@@ -117,6 +130,14 @@ const OUTLIVING: Readonly<Record<string, readonly [string, string]>> = {
   ],
 };
 
+test("a property in another function does not count as a use of a promise or a list with the same name", (t) => {
+  const other = (name: string): string =>
+    `async other(${name}: string): Promise<unknown> { return { ${name} }; }`;
+  t.deepEqual(found(body("const done = work();", other("done"))), ["LW1503 work()"]);
+  const filled = "const all: Promise<void>[] = []; all.push(work()); await this.other('');";
+  t.deepEqual(found(body(filled, other("all"))), ["LW1503 work()"]);
+});
+
 for (const [what, [inside, words]] of Object.entries(OUTLIVING)) {
   test(`${what} may outlive the lock`, (t) => {
     t.deepEqual(found(body(inside)), [`LW1503 ${words}`]);
@@ -135,6 +156,16 @@ const FINE: Readonly<Record<string, string>> = {
   "a promise that is awaited later": "const done = work(); plain(); await done;",
   "a handler of a promise that is awaited later":
     "const done = work(); done.catch(() => undefined); await done;",
+  "a promise in a property that is awaited later": "const job = { at: 1, done: work() }; await job.done;",
+  "a promise in an object that is passed on": "const job = { at: 1, done: work() }; void job.at; return job;",
+  "a promise in an object whose method is called":
+    "const job = { done: work(), async end() { await this.done; } }; await job.end();",
+  "a promise in a variable that is awaited in a callback":
+    "let done; done = work(); const end = async () => { await done; }; await end();",
+  "a promise in a field that other files can read": "this.open = work();",
+  "a promise in a private field that another method reads":
+    "this.#read = work(); this.readElsewhere = work();",
+  "a promise in a private field that the same expression passes on": "await (this.#last = work());",
   "promises that are awaited together": "await Promise.all(items.map((item) => work(item)));",
   "promises that are collected and awaited":
     "const all: Promise<void>[] = []; for (const item of items) all.push(work(item)); await Promise.all(all);",
@@ -178,24 +209,30 @@ for (const [what, inside] of Object.entries(FINE)) {
 
 test("the message names the call and the function whose lock it outlives", (t) => {
   t.deepEqual(messages(body("void work();")), [
-    "`work` is `void`ed: it may still run after `Orders.pay` has released its lock. " +
-      "Wait for it before the body ends, or start it after the release.",
+    "`work` is `void`ed. This work may still run after `Orders.pay` has released its lock. " +
+      "Fix: wait for it before the body ends, or start it after the release.",
   ]);
 });
 
-test("the message names the list or the timer that has the promise", (t) => {
+test("the message names the list that keeps the promise, or the timer that starts it", (t) => {
   const [list = "", timer = ""] = messages(
     body("const all: Promise<void>[] = []; all.push(work()); setTimeout(() => { void work(); }, 1);"),
   );
-  t.true(list.startsWith("No code awaits the promises in `all`: it may still run after `Orders.pay` "), list);
-  t.true(timer.startsWith("`work` is `void`ed in `setTimeout`: it may still run after `Orders.pay` "), timer);
+  t.true(
+    list.startsWith("No code awaits the promises in `all`. This work may still run after `Orders.pay` "),
+    list,
+  );
+  t.true(
+    timer.startsWith("`work` is `void`ed in `setTimeout`. This work may still run after `Orders.pay` "),
+    timer,
+  );
 });
 
 test("a function without a tag may start a promise without awaiting it", (t) => {
   t.deepEqual(found(body("", "async other(): Promise<void> { void work(); }")), []);
 });
 
-test("a lockweave-allow comment after the code or right above it allows its code alone", (t) => {
+test("a lockweave-allow comment after the code or right above it allows only the code that it names", (t) => {
   t.deepEqual(found(body("void work(); // lockweave-allow LW1503: it only counts")), []);
   t.deepEqual(found(body("// lockweave-allow LW1503: it only counts\n void work();")), []);
   t.deepEqual(found(body("// lockweave-allow LW1503: it only counts\n\n void work();")), ["LW1503 work()"]);

@@ -10,7 +10,7 @@ async function again(nr: string): Promise<void> { await pay(nr); }`);
   t.deepEqual(found(files), ["LW1502 again"]);
   t.deepEqual(messages(files), [
     "`pay` waits for its own lock `pay`: `pay` calls `again` (one.ts:2), which calls `pay` (one.ts:3). " +
-      "Write `reentrant=true` at its tag, so that the inner call acquires the lock again.",
+      "Fix: write `reentrant=true` at its tag, so that the inner call acquires the lock again.",
   ]);
   t.true(analyzed(files).findings[0]?.isCertain);
 });
@@ -67,7 +67,7 @@ export async function a(n: number): Promise<void> { await a(n); }`);
   }
 });
 
-test("a chain that returns through another lock is reported once, and not as a cycle of orders", (t) => {
+test("a call chain that returns to a lock through another lock is reported once, and not as a lock cycle", (t) => {
   const files = file(`/** @redisLock businessFlag=a */ export async function a(): Promise<void> { await b(); }
 /** @redisLock businessFlag=b */ export async function b(): Promise<void> { await a2(); }
 /** @redisLock businessFlag=a */ export async function a2(): Promise<void> {}`);
@@ -100,7 +100,7 @@ for (const [what, text] of Object.entries(FINE)) {
   });
 }
 
-test("a function waits for itself if only one of its two functions is reentrant", (t) => {
+test("a function that calls another with the same key waits for itself if only one of them is reentrant", (t) => {
   t.deepEqual(
     found(
       file(`/** @redisLock businessFlag=a */ export async function a(): Promise<void> { await b(); }
@@ -110,10 +110,10 @@ test("a function waits for itself if only one of its two functions is reentrant"
   );
 });
 
-test("a reader that acquires its lock for writing inside gets a message of its own", (t) => {
+test("a reader that acquires its own lock for writing gets a separate message", (t) => {
   const [message] = messages(
     file(`/** @redisLock businessFlag=a mode=read */ export async function a(): Promise<void> { await b(); }
 /** @redisLock businessFlag=a */ export async function b(): Promise<void> {}`),
   );
-  t.regex(message ?? "", /^`a` .*A reader cannot acquire its lock for writing/);
+  t.regex(message ?? "", /^`a` .*A reader cannot acquire its own lock for writing/);
 });

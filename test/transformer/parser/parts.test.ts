@@ -40,7 +40,7 @@ test("the published parser weaves every fixture like TypeScript", (t) => {
   for (const file of inputs) assertSame(t, file, readFileSync(file, "utf8"));
 });
 
-test("the published parser weaves tagged copies of this repository's code like TypeScript", (t) => {
+test("the published parser and TypeScript weave tagged copies of this repository's code into the same text", (t) => {
   let tags = 0;
   for (const [index, file] of sources.entries()) {
     const attributes = `businessFlag=all reentrant=${String(index % 2 === 0)}`;

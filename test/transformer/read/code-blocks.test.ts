@@ -36,7 +36,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
     "```",
   ],
   "attributes alone": ["```", "businessFlag=pay keyName=orderNo", "```"],
-  "decorators beside the tag": ["```ts", "@Injectable", TAG, '@get("/")', "@inject.now", "```"],
+  "decorators next to the tag": ["```ts", "@Injectable", TAG, '@get("/")', "@inject.now", "```"],
   "shorter fences in a longer one": ["````md", "```ts", TAG, "```", "````"],
   "a longer end": ["```", TAG, "`````"],
   "the fences of a list and of a quote": [
@@ -120,20 +120,20 @@ test("the error of a tag in a block without an end is at the tag, and says which
   );
 });
 
-test("a tag beside an unclear example has an error, and its function refuses to run", (t) => {
+test("a tag next to an unclear example has an error, and its function refuses to run", (t) => {
   t.is(madeOf(commentOf([TAG, "@example", "```", TAG])), "LW1014");
 });
 
 test("declarations with a tag in a code block declare no lock", (t) => {
   const declared = (comment: string): number =>
-    declaredTags(
+    declaredTags({
       ts,
-      ts.createSourceFile(
+      file: ts.createSourceFile(
         "a.d.ts",
         `${comment}\nexport function pay(): Promise<void>;`,
         ts.ScriptTarget.Latest,
       ),
-    ).length;
+    }).length;
   t.is(declared(commentOf(["```", TAG, "```"])), 0);
   t.is(declared(commentOf(["```", "```", TAG])), 1);
 });

@@ -3,7 +3,7 @@ import ts from "typescript";
 import type { OptionRow } from "../../../runtime/attributes/table";
 import { OPTIONS } from "../../../runtime/attributes/tag-attributes";
 import { assertForEach, DEFAULTS, settle, type Settings } from "../../../runtime/lock/settings";
-import { OPTION_READERS, readDefaults } from "../../../transformer/read/options";
+import { OPTION_READERS, readDefaults } from "../../../transformer/read/attributes";
 import { weave } from "../../../transformer/weave/weave";
 
 // Every pair of attributes either works or is rejected, in tags and in options that code passes.
@@ -13,7 +13,9 @@ const OTHER_VALUES: Readonly<Record<string, string>> = {
   lockTime: "60s",
   retryTimes: "1",
   waitTime: "50ms",
+  wait: "2s",
   onFailure: "skip",
+  onUnreachable: "skip",
   onLost: "warn",
   lockAtLeast: "10s",
   holdAtMost: "5m",
@@ -52,7 +54,11 @@ const WITHOUT_DEFAULT: ReadonlySet<string> = new Set(["mode", "permits", "each"]
 /** Two ways to share a lock. A tag names only one of them, even if it is off. */
 const SHARING = "mode=read permits=5";
 
+/** The two ways to give a wait budget. One place gives one of them, and it replaces the other one of the defaults. */
+const BUDGETS = ["retryTimes=1 wait=2s", "waitTime=50ms wait=2s"];
+
 const REFUSED = [
+  ...BUDGETS,
   "watchdog=false holdAtMost=5m",
   "lockAtLeast=10s autoUnlock=false",
   "lockAtLeast=10s reentrant=true",
@@ -104,7 +110,7 @@ function settled(attributes: string, defaults = DEFAULTS): Settings {
   return settings;
 }
 
-test("every attribute has a value in this test, which is not its default", (t) => {
+test("this test has a value other than the default for every attribute", (t) => {
   t.deepEqual(Object.keys(VALUES), Object.keys(OPTION_READERS));
   for (const [name, row] of OPTION_ROWS) {
     t.not(VALUES[name], "", name);
@@ -112,7 +118,7 @@ test("every attribute has a value in this test, which is not its default", (t) =
   }
 });
 
-test("every pair of attributes works in tags and in options, or is rejected at one of its words", (t) => {
+test("every pair of attributes works in tags and in options, or is rejected at one of the two", (t) => {
   const values = Object.entries(VALUES).map(([name, value]) => `${name}=${value}`);
   const pairs = values.flatMap((one, index) => values.slice(index + 1).map((other) => `${one} ${other}`));
   const refused = pairs.filter((pair) => problemsOf(pair).length > 0);
@@ -128,7 +134,7 @@ test("every pair of attributes works in tags and in options, or is rejected at o
 });
 
 test("a rejected pair works if one attribute is off, and is rejected if one is a configured default", (t) => {
-  for (const pair of REFUSED) {
+  for (const pair of REFUSED.filter((one) => !BUDGETS.includes(one))) {
     const [first = "", second = ""] = pair.split(" ");
     for (const [one, other] of [
       [first, second],
@@ -153,11 +159,81 @@ test("a rejected pair works if one attribute is off, and is rejected if one is a
   }
 });
 
+test("autoUnlock=onError conflicts with holdAtMost, and with all that autoUnlock=false conflicts with", (t) => {
+  const others = Object.entries(VALUES).filter(([name]) => name !== "autoUnlock");
+  const refusedWith = (value: string): readonly string[] =>
+    others
+      .map(([name, other]) => `autoUnlock=${value} ${name}=${other}`)
+      .filter((pair) => problemsOf(pair).length > 0)
+      .map((pair) => pair.replace(`=${value}`, ""));
+  const added = `autoUnlock holdAtMost=${VALUES["holdAtMost"]}`;
+  t.true(refusedWith("onError").includes(added));
+  t.deepEqual(
+    refusedWith("onError").filter((pair) => pair !== added),
+    refusedWith("false"),
+  );
+  t.is(refusedWith("false").length, 3);
+  for (const pair of refusedWith("onError"))
+    t.throws(() => settled(pair.replace("autoUnlock", "autoUnlock=onError")), { code: "LOCK_BAD_OPTION" });
+});
+
+test("a tag's wait budget replaces that of the project's defaults, and one place cannot combine two budgets", (t) => {
+  for (const pair of BUDGETS) {
+    const [first = "", second = ""] = pair.split(" ");
+    for (const [inner, outer] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      t.deepEqual(diagnosed(`${FLAG_AND_KEY} ${inner}`, { ...toOptions(outer) }), [], pair);
+      t.notThrows(() => settled(inner, settled(outer)), pair);
+    }
+    t.regex(
+      readDefaults(toOptions(pair)).problems[0]?.message ?? "",
+      /`defaults`: `\w+` and `wait` cannot be combined: `wait` is the whole wait budget\.$/,
+    );
+  }
+  t.deepEqual(problemsOf("retryTimes=3 wait=5s"), ["LW1130 retryTimes=3"], "with its default value, too");
+  t.deepEqual(problemsOf("wait=5s waitTime=5s"), ["LW1130 waitTime=5s"]);
+  const options = {
+    ts,
+    module: "esm",
+    defaults: readDefaults({ retryTimes: 7, waitTime: "1s" }).defaults,
+  } as const;
+  const text =
+    "export {};\n/** @redisLock businessFlag=pay wait=5s */\nasync function pay(): Promise<void> {}\n";
+  t.true(weave("pay.ts", text, options)?.code.includes('businessFlag: "pay", wait: "5s" }'));
+});
+
+test("the plugin's defaults are literal, and an expression in a tag applies before them", (t) => {
+  for (const [name, value] of [
+    ["lockTime", "${config.lockTime}"],
+    ["retryTimes", "${config.retries}"],
+  ] as const) {
+    t.regex(
+      readDefaults({ [name]: value }).problems[0]?.message ?? "",
+      new RegExp(`Expected \`${name}\` to be`),
+    );
+  }
+  const options = { ts, module: "esm", defaults: readDefaults({ lockTime: "10s" }).defaults } as const;
+  const text =
+    'export {};\n/** @redisLock businessFlag=pay lockTime="${n}s" */\nasync function pay(n: number): Promise<void> {}\n';
+  const site = 'businessFlag: "pay", projectDefaults: "lockTime=10s", lockTime: `${n}s` }';
+  t.true(weave("pay.ts", text, options)?.code.includes(site));
+});
+
+test("locks with permits from an expression may have any number, so they do not conflict", (t) => {
+  const tags = ['permits="${limit}"', "permits=5", 'permits="${limit + 1}"'].map(
+    (permits) =>
+      `/** @redisLock businessFlag=pay ${permits} */\nexport async function f${permits.length}(limit: number): Promise<void> {}\n`,
+  );
+  t.deepEqual(weave("pay.ts", tags.join(""), { ts, module: "esm" })?.diagnostics ?? [], []);
+});
+
 test("the message about each rejected pair gives the reason", (t) => {
   for (const pair of REFUSED) {
     const [found] = diagnosed(`${FLAG_AND_KEY} ${pair}`);
     if (pair === SHARING || /fencing=true (?:mode|permits)/.test(pair)) continue; // Their messages have a different form.
-    t.regex(found?.message ?? "", / cannot be combined: \S[^:]+\. Remove one of them\.$/, pair);
+    t.regex(found?.message ?? "", / cannot be combined: \S[^:]+\. Fix: remove one of them\.$/, pair);
   }
 });
 
@@ -198,7 +274,7 @@ test("a conflict with a default of the project is reported at the attribute of t
   t.deepEqual(reported("", { lockAtLeast: "20s", lockTime: "10s" }), ["LW1131 @redisLock"]);
 });
 
-test("a count with its default value can be combined with every attribute, but permits not with mode", (t) => {
+test("a count with its default value can be combined with every attribute, except permits with mode", (t) => {
   for (const count of ["replicas", "permits"]) {
     for (const [name, value] of Object.entries(VALUES)) {
       const attributes = `${count}=${OFF[count]} ${name}=${value}`;

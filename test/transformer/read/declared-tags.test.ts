@@ -6,7 +6,7 @@ const shown = (text: string, tags: readonly DeclaredTag[]): string[] =>
   tags.map(({ start, end, flag, name = "-" }) => `${text.slice(start, end)} ${flag} ${name}`);
 
 const declared = (text: string): string[] =>
-  shown(text, declaredTags(ts, ts.createSourceFile("a.d.ts", text, ts.ScriptTarget.Latest)));
+  shown(text, declaredTags({ ts, file: ts.createSourceFile("a.d.ts", text, ts.ScriptTarget.Latest) }));
 
 const ofSource = (text: string): string[] => shown(text, tagsOfSource(ts, "a.ts", text));
 
@@ -20,7 +20,7 @@ export declare class Orders {
   t.deepEqual(declared(text), ["@redisLock pay pay", "@redisLock order Orders.close"]);
 });
 
-test("a tag in a source file is read with the same, even if its function is not exported", (t) => {
+test("a tag in a source file is read with the same data, even if its function is not exported", (t) => {
   const text = `/** @redisLock lockTime=20 businessFlag=pay */
 async function pay(): Promise<void> {}`;
   t.deepEqual(ofSource(text), ["@redisLock pay pay"]);

@@ -1,14 +1,14 @@
 import test from "ava";
 import { parser } from "../../../transformer/parser/parser";
-import { namesInTag, tagsIn } from "../../../transformer/read/names-in-tags";
+import { namesInTag, parsedTagsIn } from "../../../transformer/read/names-in-tags";
 
 function namesIn(attributes: string): string[] {
   const ts = parser();
   const text = `/** @redisLock ${attributes} */ async function pay(order) {}`;
   const file = ts.createSourceFile("pay.ts", text, ts.ScriptTarget.Latest);
-  const [found] = tagsIn(ts, file);
+  const [found] = parsedTagsIn({ ts, file });
   if (found === undefined) throw new Error("There is no tag");
-  return [...namesInTag(ts, found.tag, file)];
+  return [...namesInTag({ ts, file }, found.tag)];
 }
 
 for (const [attributes, names] of [

@@ -1,7 +1,7 @@
 import test from "ava";
 import ts from "typescript";
 import { LOCK_ATTRIBUTES } from "../../../runtime/attributes/table";
-import { readDefaults } from "../../../transformer/read/options";
+import { readDefaults } from "../../../transformer/read/attributes";
 import { weave, type Woven } from "../../../transformer/weave/weave";
 
 /** A method with the attributes, woven. */
@@ -65,6 +65,7 @@ const OPTIONS: readonly (readonly [attribute: string, entry: string])[] = [
   ["lockAtLeast=500ms", 'lockAtLeast: "500ms"'],
   ["autoUnlock=true", "autoUnlock: true"],
   ["autoUnlock=false", "autoUnlock: false"],
+  ["autoUnlock=onError", 'autoUnlock: "onError"'],
   ["reentrant=true", "reentrant: true"],
   ["reentrant=false", "reentrant: false"],
   ["fencing=true", "fencing: true"],
@@ -167,6 +168,22 @@ test("the project's defaults apply to tags that do not override them", (t) => {
   );
 });
 
+test("an expression keeps the project's defaults that apply if its value is undefined", (t) => {
+  const defaults = { lockTime: 20, retryTimes: 4, waitTime: "250ms", lockAtLeast: "5s" };
+  t.is(
+    opened('lockTime="${order.lockTime}"', { lockTime: 20 }),
+    `{ ${SITE}, projectDefaults: "lockTime=20s", lockTime: order.lockTime }`,
+  );
+  t.is(
+    opened('wait="${order.wait}"', defaults),
+    `{ ${SITE}, lockTime: "20s", lockAtLeast: "5s", projectDefaults: "retryTimes=4 waitTime=250ms", wait: order.wait }`,
+  );
+  t.is(
+    opened('permits="${order.limit}"', { lockTime: 20 }),
+    `{ ${SITE}, lockTime: "20s", permits: order.limit }`,
+  );
+});
+
 test("the project's defaults change the woven code like attributes of the tag", (t) => {
   t.true(wovenWith("", { reentrant: true })?.code.includes("runReentrant("));
   t.false(wovenWith("reentrant=false", { reentrant: true })?.code.includes("runReentrant("));
@@ -186,7 +203,7 @@ test("an error caused by a default of the project is reported at the tag", (t) =
   t.deepEqual(others, []);
 });
 
-const OPTIONS_WITH_DEFAULTS = `There are ${Object.keys(LOCK_ATTRIBUTES)
+const OPTIONS_WITH_DEFAULTS = `Expected one of ${Object.keys(LOCK_ATTRIBUTES)
   .filter((name) => name !== "mode" && name !== "permits")
   .map((name) => `\`${name}\``)
   .join(", ")}.`;

@@ -1,6 +1,7 @@
 import test from "ava";
 import ts from "typescript";
-import { ownExportsOf, type OwnExports } from "../../../transformer/read/lockweave-calls";
+import { ownExportsOf } from "../../../transformer/read/lockweave-calls";
+import type { OwnExports } from "../../../transformer/read/meanings";
 
 const BARREL: OwnExports = new Map<string, "configure" | { is: "module"; exported: () => undefined }>([
   ["configure", "configure"],
@@ -11,7 +12,7 @@ const BARREL: OwnExports = new Map<string, "configure" | { is: "module"; exporte
 
 function reExportsOf(text: string): Record<string, string> {
   const file = ts.createSourceFile("a.ts", text, ts.ScriptTarget.Latest);
-  const exported = ownExportsOf(ts, file, (specifier) => (specifier === "./barrel" ? BARREL : undefined));
+  const exported = ownExportsOf({ ts, file }, (specifier) => (specifier === "./barrel" ? BARREL : undefined));
   return Object.fromEntries(
     [...exported].map(([name, meaning]) => [name, typeof meaning === "string" ? meaning : meaning.is]),
   );

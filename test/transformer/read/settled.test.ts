@@ -54,7 +54,7 @@ for (const text of OPEN) {
   });
 }
 
-test("a name may be a promise unless its scope knows that it is not", (t) => {
+test("a name may be a promise unless its scope shows that it is not", (t) => {
   const scope = new Map([
     ["one", true],
     ["undefined", false],

@@ -23,14 +23,14 @@ const problemsFor = (sharing: string): readonly (readonly [string, string])[] =>
   return diagnostics.map(({ start, end, message }) => [text.slice(start, end), message] as const);
 };
 
-test("a tag that may share its key with a different number than another tag in the file is an error", (t) => {
+test("two tags in a file that may share a key with different numbers of permits are an error", (t) => {
   t.deepEqual(problemsFor("permits=5"), []);
   t.deepEqual(problemsFor("mode=write"), []);
   for (const sharing of ["permits=6", "mode=read"]) {
     t.deepEqual(problemsFor(sharing), [
       [
         sharing,
-        `A lock with \`${sharing}\` here and one with \`permits=5\` at \`Api.call\` may have the same key. If they do, the smaller number applies. Use the same number, or give one of them another \`businessFlag\`.`,
+        `A lock with \`${sharing}\` here and one with \`permits=5\` at \`Api.call\` may have the same key. If they do, the smaller number applies. Fix: use the same number, or give one of them another \`businessFlag\`.`,
       ],
     ]);
   }

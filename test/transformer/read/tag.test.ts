@@ -32,7 +32,7 @@ const LAYOUTS: Record<string, string> = {
   "blank lines between":
     "/**\n *\n * @redisLock\n *\n *   businessFlag=pay\n *\n *   keyName=orderNo\n *\n */",
   "Windows line breaks": "/**\r\n * @redisLock businessFlag=pay\r\n *   keyName=orderNo\r\n */",
-  "line breaks of old Macs": "/**\r * @redisLock businessFlag=pay\r *   keyName=orderNo\r */",
+  "line breaks of the classic Mac OS": "/**\r * @redisLock businessFlag=pay\r *   keyName=orderNo\r */",
   tabs: "/**\n\t*\t@redisLock\tbusinessFlag=pay\n\t*\t\tkeyName=orderNo\t*/",
   "spaces around the equals sign": "/** @redisLock businessFlag = pay keyName= orderNo */",
   "an equals sign on the next line": "/**\n * @redisLock businessFlag=pay keyName\n *   = orderNo\n */",
@@ -44,7 +44,7 @@ const LAYOUTS: Record<string, string> = {
   "single quotes": "/** @redisLock businessFlag='pay' keyName='orderNo' */",
   backticks: "/** @redisLock businessFlag=`pay` keyName=`orderNo` */",
   "quotes without spaces between": `/** @redisLock businessFlag="pay"keyName='orderNo'*/`,
-  "a mail address at the start of another line":
+  "an email address at the start of another line":
     "/**\n * @redisLock businessFlag=pay keyName=orderNo\n * @author a@b.c x=1\n */",
 };
 
@@ -248,7 +248,7 @@ const MENTIONS: Record<string, string> = {
     "/**\n * @example businessFlag=x\n * @param lockTime=20 the time\n */ export async function pay() {}",
   "a tag that shares letters with `@redisLock`":
     "/** @reduxBlock @required @islands @stock @lock */ export const a = 1;",
-  "a mail address": "/** me@redislock.example */ export const a = 1;",
+  "an email address": "/** me@redislock.example */ export const a = 1;",
   "a directive": `"@redisLock"; export const a = 1;`,
   "a tag that is commented out": "// /** @redisLock businessFlag=x */\nexport async function pay() {}",
   "a tag that is commented out line by line":
@@ -263,7 +263,7 @@ for (const [place, text] of Object.entries(MENTIONS)) {
   });
 }
 
-test("the quick search for tags misses no name with up to two typing slips", (t) => {
+test("the quick search for tags misses no name with up to two typos", (t) => {
   const slip = fc.record({
     at: fc.nat(8),
     kind: fc.constantFrom("drop", "add", "change", "separate"),

@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import test from "ava";
-import { packageEntry, isInstalled, javaScriptsOf } from "../../../transformer/resolve/package-entry";
+import { isInstalled } from "../../../transformer/resolve/installed";
+import { packageEntry, javaScriptsOf } from "../../../transformer/resolve/package-entry";
 
 const dirs: string[] = [];
 test.after.always("remove the workspaces", async () => {

@@ -43,42 +43,42 @@ function columnOf(woven: string): string {
   return DISK.split("\n")[line]?.slice(column) ?? "";
 }
 
-test("code without an insertion in it leads to itself, before, between, and after insertions", (t) => {
+test("code without an insertion in it maps to itself, before, between, and after insertions", (t) => {
   for (const text of ["const id", "work()", "return id;"]) t.is(onDisk(text), text);
 });
 
-test("an inserted word leads to the word of the tag that it was made from", (t) => {
+test("inserted text maps to the text of the tag that it comes from", (t) => {
   t.is(onDisk("await "), "tag");
   t.is(onDisk("awa"), "tag");
 });
 
-test("a part of a word that was copied from the tag leads to the same part there", (t) => {
+test("a part of an exact copy of the tag's text maps to the same part of the tag", (t) => {
   t.is(onDisk("order"), "order");
   t.is(onDisk("rd"), "rd");
   t.is(onDisk("er"), "er");
 });
 
-test("a range from an insertion into the code after it leads to that code", (t) => {
+test("a range from an insertion into the code after it maps to that code", (t) => {
   t.is(onDisk("await orderwork()"), "work()");
   t.is(onDisk("orderwork"), "work");
 });
 
-test("a range over two inserted words leads to the origin of the first one", (t) => {
+test("a range over two insertions maps to where the first one comes from", (t) => {
   t.is(onDisk("await order"), "tag");
 });
 
-test("a range with an insertion inside leads to the code around it", (t) => {
+test("a range with an insertion inside maps to the code around it", (t) => {
   t.is(onDisk("id = await orderwork()"), "id = work()");
   t.is(onDisk("work(); done"), "work();");
 });
 
-test("a range that ends in an insertion leads to the code before it", (t) => {
+test("a range that ends in an insertion maps to the code before it", (t) => {
   t.is(onDisk("id = await "), "id = ");
   t.is(onDisk("id = awa"), "id = ");
   t.is(onDisk("work(); do"), "work();");
 });
 
-test("an empty range leads to an empty range", (t) => {
+test("an empty range maps to an empty range", (t) => {
   const start = WOVEN.indexOf("return");
   t.deepEqual(positions.toDisk({ start, end: start }), {
     start: spanOf("return").start,
@@ -86,7 +86,7 @@ test("an empty range leads to an empty range", (t) => {
   });
 });
 
-test("an empty range at the start of an inserted word leads to the origin of the word", (t) => {
+test("an empty range at the start of an insertion maps to where the insertion comes from", (t) => {
   const at = (text: string): ReturnType<typeof positions.toDisk> => {
     const start = WOVEN.indexOf(text, TAG.length);
     return positions.toDisk({ start, end: start });
@@ -95,18 +95,18 @@ test("an empty range at the start of an inserted word leads to the origin of the
   t.deepEqual(at("order"), { start: spanOf("order").start, end: spanOf("order").start });
 });
 
-test("the column at the start of an insertion leads to the code after it", (t) => {
+test("the column at the start of an insertion maps to the code after it", (t) => {
   t.is(columnOf("await"), "work();");
   t.is(columnOf(" done"), "");
 });
 
-test("a column inside an insertion leads to the word that it was made from", (t) => {
+test("a column inside an insertion maps to the text of the tag that it comes from", (t) => {
   t.is(columnOf("wait"), "tag");
   t.is(columnOf("order"), "order tag");
   t.is(columnOf("rder"), "rder tag");
 });
 
-test("a column outside of insertions leads to the same code", (t) => {
+test("a column outside of insertions maps to the same code", (t) => {
   t.is(columnOf("const id"), "const id = work();");
   t.is(columnOf("work();"), "work();");
   t.is(columnOf("return id"), "return id;");

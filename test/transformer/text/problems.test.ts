@@ -6,6 +6,7 @@ import ts from "typescript";
 /** The one meaning of each code that has several messages. All other codes have one message. */
 const MEANINGS: Readonly<Record<string, string>> = {
   LW1001: "something in the tag is not an attribute",
+  LW1002: "the tag has no such attribute",
   LW1005: "a comma has no value after it",
   LW1014: "the tag is in a block of code that may not be an example",
   LW1301: "the tag is not on a function",
@@ -39,7 +40,7 @@ test("a diagnostic code has one meaning: a code with several messages is listed 
   t.deepEqual([...new Set(repeated)].toSorted(), Object.keys(MEANINGS));
 });
 
-test("the messages of one code follow each other in the table", (t) => {
+test("the messages of one code are next to each other in the table", (t) => {
   const runs = codesInTable().filter((code, index, all) => code !== all[index - 1]);
   t.deepEqual(
     runs.filter((code, index) => runs.indexOf(code) !== index),

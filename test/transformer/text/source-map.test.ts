@@ -1,13 +1,13 @@
 import { decode, encode, type SourceMapMappings } from "@jridgewell/sourcemap-codec";
 import test from "ava";
 import { Positions } from "../../../transformer/text/positions";
-import { inlineMap, mapToDisk, type Source, type SourceMap } from "../../../transformer/text/source-map";
+import { inlineMap, mapToDisk, type TextOnDisk, type SourceMap } from "../../../transformer/text/source-map";
 
 // `await ` is inserted before `work`, in the first of two sources only.
 const TEXT = "// tag\nwork();\n";
 const AT = TEXT.indexOf("work");
 const WOVEN = `${TEXT.slice(0, AT)}await ${TEXT.slice(AT)}`;
-const ON_DISK: Source = {
+const ON_DISK: TextOnDisk = {
   text: TEXT,
   positions: new Positions(TEXT, WOVEN, [
     { at: AT, pieces: [{ code: "await ", from: { start: 3, end: 6 }, exact: false }] },
@@ -22,11 +22,11 @@ const MAP = {
 
 const mapOf = (mappings: SourceMapMappings): string => JSON.stringify({ ...MAP, mappings: encode(mappings) });
 
-const sourceOf = (source: string): Source | undefined => (source === "woven.ts" ? ON_DISK : undefined);
+const sourceOf = (source: string): TextOnDisk | undefined => (source === "woven.ts" ? ON_DISK : undefined);
 
 const mappingsIn = (json: string): SourceMapMappings => decode((JSON.parse(json) as SourceMap).mappings);
 
-test("a map of a woven text is changed to lead to the text on disk, and keeps its names", (t) => {
+test("a map of a woven text is changed to point to the text on disk, and keeps its names", (t) => {
   const woven: SourceMapMappings = [[[0, 0, 1, 0], [6, 0, 1, 6, 0], [10]]];
   const corrected = mapToDisk("out.js.map", mapOf(woven), sourceOf);
   t.deepEqual(mappingsIn(corrected), [[[0, 0, 1, 0], [6, 0, 1, 0, 0], [10]]]);
@@ -38,7 +38,7 @@ test("the mappings of other sources stay unchanged", (t) => {
   t.deepEqual(mappingsIn(mapToDisk("out.js.map", mapOf(other), sourceOf)), other);
 });
 
-test("a map without the texts of its sources gets none of them", (t) => {
+test("a source map without source texts is not given any", (t) => {
   const { sourcesContent: _, ...without } = JSON.parse(mapOf([])) as Record<string, unknown>;
   t.deepEqual(JSON.parse(mapToDisk("out.js.map", JSON.stringify(without), sourceOf)), without);
 });
@@ -56,7 +56,7 @@ test("the lookup of a source receives the map that names the source", (t) => {
   ]);
 });
 
-test("code with an inline map stays the same, and its map leads to the text on disk", (t) => {
+test("code with an inline map stays the same, and its map points to the text on disk", (t) => {
   const woven = JSON.parse(mapOf([[[6, 0, 1, 6]]])) as object;
   const output = mapToDisk("out.js", `await work();${inlineMap(woven)}`, sourceOf);
   const [code, encoded] = output.split("\n//# sourceMappingURL=data:application/json;base64,");

@@ -55,6 +55,10 @@ const FIXTURES: Readonly<Record<string, string>> = {
     `for (${OPENING}`,
   ).replace("while (!(await lockweave.acquire(lock)))", "!(await lockweave.acquire(lock)); )"),
   "lock = lockweave.open(...);": changed("const lock =", "var lock; lock ="),
+  "lockweave.needs(...), lock = lockweave.open(...);": changed(
+    "const lock =",
+    'var lock; lockweave.needs({ site: "bill", businessFlag: "bill" }, orderNo), lock =',
+  ),
   "lockweave.wholeKey`mutex:${orderNo}`": changed(
     '{ site: "pay", businessFlag: "pay" }, orderNo);',
     WHOLE_KEY,
@@ -90,7 +94,7 @@ for (const { example, by } of FORMS) {
     const fixture = FIXTURES[example] ?? "";
     const { locks, broken } = locksIn(ts, "pay.js", fixture);
     t.deepEqual(
-      locks.map(({ site }) => site),
+      locks.filter(({ tag }) => tag === "redisLock").map(({ site }) => site),
       ["pay"],
       fixture,
     );

@@ -109,7 +109,7 @@ for (const [name, compiled] of Object.entries(TARGETS)) {
     t.deepEqual(events, ["acquire", "done true", "done true", "release"]);
   });
 
-  test.serial(`the value of \`next()\` reaches the body, also through \`yield*\` (${name})`, async (t) => {
+  test.serial(`the value of \`next()\` reaches the body, even through \`yield*\` (${name})`, async (t) => {
     const stream = generator(`
       async function* inner() { try { return ["inner", yield "a"]; } finally { world.events.push("inner") } }
       return yield* inner();`)();

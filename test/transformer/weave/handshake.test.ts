@@ -64,7 +64,7 @@ for (const [description, text, woven] of [
     'import * as locks from "lockweave"; import { configure } from "lockweave";\nconst a = configure, b = locks.configure, { configure: c } = locks;\na({}, "woven"); b({}, "woven"); c({}, "woven"); locks["configure"]({}, "woven"); (0, locks.configure)({}, "woven"); configure!({}, "woven");',
   ],
   [
-    "called beside types of that name",
+    "called in a file with types of that name",
     'import { configure } from "lockweave";\n{ type configure = string; configure({}); } { interface configure { a: 1 } configure({}); }',
     'import { configure } from "lockweave";\n{ type configure = string; configure({}, "woven"); } { interface configure { a: 1 } configure({}, "woven"); }',
   ],
@@ -77,6 +77,16 @@ for (const [description, text, woven] of [
     "testLocks() of a namespace and of require()",
     'import * as testing from "lockweave/testing";\ntesting.testLocks( /* all */ ); require("lockweave/testing").testLocks();',
     'import * as testing from "lockweave/testing";\ntesting.testLocks( /* all */ void 0, "woven"); require("lockweave/testing").testLocks(void 0, "woven");',
+  ],
+  [
+    "LockModule of NestJS, in a decorator",
+    'import { LockModule } from "lockweave/nest";\n@Module({ imports: [LockModule.forRoot({ redis }), LockModule.forRootAsync({ useFactory })] })\nexport class AppModule {}',
+    'import { LockModule } from "lockweave/nest";\n@Module({ imports: [LockModule.forRoot({ redis }, "woven"), LockModule.forRootAsync({ useFactory }, "woven")] })\nexport class AppModule {}',
+  ],
+  [
+    "LockModule of NestJS, by other names",
+    'import { LockModule as Locks } from "lockweave/nest"; import * as nest from "lockweave/nest";\nLocks["forRoot"]({}); nest.LockModule.forRoot({}); const { forRoot } = Locks; forRoot({}); require("lockweave/nest").LockModule.forRootAsync({});',
+    'import { LockModule as Locks } from "lockweave/nest"; import * as nest from "lockweave/nest";\nLocks["forRoot"]({}, "woven"); nest.LockModule.forRoot({}, "woven"); const { forRoot } = Locks; forRoot({}, "woven"); require("lockweave/nest").LockModule.forRootAsync({}, "woven");',
   ],
 ] as const) {
   test(`a call that configures the runtime says that the build is woven: ${description}`, (t) => {
@@ -114,6 +124,10 @@ for (const [description, text] of [
   [
     "configure() of another module",
     'import { configure } from "elsewhere";\nconfigure({});\nimport "lockweave";',
+  ],
+  [
+    "forRoot() of another module of NestJS",
+    'import { LockModule } from "lockweave/nest";\nConfigModule.forRoot({}); const imports = [LockModule];',
   ],
   [
     "a file that only imports a type of Lockweave",

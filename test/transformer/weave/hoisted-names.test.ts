@@ -82,7 +82,7 @@ test.serial(
   },
 );
 
-test.serial("an escaped name in the key does not mean the woven variable `lock`", async (t) => {
+test.serial("an escaped name in the key does not refer to the woven variable `lock`", async (t) => {
   const text = String.raw`businessFlag=pay keyName="typeof \u006cock + typeof \u{6c}ock"`;
   t.deepEqual(await pay(text, "return [...held];")("A1"), ["LOCK_pay_undefinedundefined"]);
 });

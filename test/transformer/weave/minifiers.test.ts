@@ -32,7 +32,7 @@ async function terser(): Promise<Minify> {
   return (load("terser") as { readonly minify: Minify }).minify;
 }
 
-test("terser and esbuild can parse the value that a woven function returns, whatever its first token", async (t) => {
+test("terser and esbuild can parse the value that a woven function returns, whatever its first token is", async (t) => {
   const minify = await terser();
   for (const returned of RETURNED) {
     const text = `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return ${returned}; }\n`;

@@ -59,7 +59,7 @@ test("a parameter that the body reassigns is also a parameter of the body's func
   );
 });
 
-test("the parameters and types of the body's function lead to their words on disk", (t) => {
+test("the parameters and types of the body's function map to their text on disk", (t) => {
   const source = `${TAG}\nexport async function pay(id: string, limit: Limit = 1): Promise<Paid> { id = ""; limit = 2; }`;
   const woven = weave("a.ts", source, { ts, module: "esm" });
   const [, head = ""] = /runReentrant\(lock, (.*?) =>/.exec(woven?.code ?? "") ?? [];
@@ -73,7 +73,7 @@ test("the parameters and types of the body's function lead to their words on dis
   for (const words of ["id", "limit", "Limit", "Promise<Paid>", "Paid"]) t.is(onDisk(words), words);
 });
 
-test("the body's function has the return type of the file, which JavaScript has in a comment", (t) => {
+test("the body's function keeps the declared return type, which is in a comment in JavaScript", (t) => {
   const typed = `${TAG}\nexport async function pay(): Promise<void> { work(); }`;
   t.is(headOf(typed), "async (): Promise<void>");
   const documented = `${TAG.slice(0, -2)}\n@returns {Promise<void>} */\nexport async function pay() { work(); }`;

@@ -3,11 +3,11 @@ import ts from "typescript";
 import { weave } from "../../../transformer/weave/weave";
 import { syntaxErrors } from "../read/bad-tags/row";
 
-// What refuses to run if a tag has a problem.
+// The code that refuses to run if a tag has a problem.
 
 const ESM = { ts, module: "esm" } as const;
 
-test("a file throws when it loads if a wrong tag has no function body beside it", async (t) => {
+test("a file throws when it loads if an invalid tag has no function body next to it", async (t) => {
   const tag = "/** @redisLock businessFlag=pay */";
   for (const source of [
     `${tag};\nexport async function pay() {}`,
@@ -29,14 +29,14 @@ test("a file throws when it loads if a wrong tag has no function body beside it"
   }
 });
 
-test("each function that a bad tag applies to refuses to run", (t) => {
+test("each function that an invalid tag applies to refuses to run", (t) => {
   const source =
     "/** @redisLock businessFlag=pay */\nexport const pay = async () => work(), ship = async () => {};";
   const emitted = weave("a.ts", source, { ts, module: "esm" })?.code ?? "";
   t.is(emitted.split("lockweave.refuse(").length - 1, 2);
 });
 
-test("a script with a bad tag throws its own error instead of importing the runtime", (t) => {
+test("a script with an invalid tag throws its own error instead of importing the runtime", (t) => {
   const emitted =
     weave("a.ts", "/** @redisLock businessFlag=pay */\nasync function pay() { work(); }", {
       ts,
@@ -46,7 +46,7 @@ test("a script with a bad tag throws its own error instead of importing the runt
   t.true(emitted.includes('async function pay() { (() => { throw new Error("a.ts:1: LW1309: '));
 });
 
-test("a bad tag inside a woven function makes only the inner function refuse to run", (t) => {
+test("an invalid tag inside a woven function makes only the inner function refuse to run", (t) => {
   const source =
     "/** @redisLock businessFlag=pay */\nexport const pay = async () => /** @redisLock */ async () => work();";
   const woven = weave("a.ts", source, { ts, module: "esm" });
@@ -58,7 +58,7 @@ test("a bad tag inside a woven function makes only the inner function refuse to 
   );
 });
 
-test("a good tag beside a bad one is woven", (t) => {
+test("a valid tag next to an invalid one is woven", (t) => {
   const woven = weave(
     "a.ts",
     `export class A {

@@ -244,7 +244,7 @@ for (const [what, body] of Object.entries(CLEANUPS)) {
   );
 }
 
-test.serial("a parameter keeps a new value that the body assigns, also in inner functions", async (t) => {
+test.serial("a parameter keeps a new value that the body assigns, even in inner functions", async (t) => {
   const { f, g, h } = run(
     `
     /** @redisLock businessFlag=assigned */
@@ -263,7 +263,7 @@ test.serial("a parameter keeps a new value that the body assigns, also in inner 
   t.is(await h?.(0), 2);
 });
 
-test.serial("names that the body declares twice keep their meaning", async (t) => {
+test.serial("names that the body declares twice behave as without the weave", async (t) => {
   const { f, g, h } = run(
     `
     /** @redisLock businessFlag=twice */
@@ -348,7 +348,7 @@ for (const attributes of ["", "reentrant=true"]) {
     },
   );
 
-  test.serial(`the key uses the arguments, whatever the form of the parameters (${kind})`, async (t) => {
+  test.serial(`the key uses the arguments, for every form of parameters (${kind})`, async (t) => {
     const { f } = run(
       `/** @redisLock businessFlag=key keyName=tenant,id,first,count,"rest[0]","arguments.length" ${attributes} */
       export async function f({ tenant, user: { id }, lines: [first = "none"] }, count = 7, ...rest) {
@@ -451,30 +451,34 @@ test.serial("two calls for one key run one after the other", async (t) => {
   t.is(events.at(-1), "release");
 });
 
-test.serial("onFailure decides how a call ends that does not get the lock", async (t) => {
+test.serial("onFailure determines how a call ends if it does not get the lock", async (t) => {
   class Busy extends Error {}
+  const SKIPPED = Symbol("skipped");
   const [first, begun] = [deferred(), deferred()];
   const body = "async (wait) => { world.begun.resolve(); if (wait) await world.first; return 'done'; }";
-  const { throwing, skipping, own } = run(
+  const { throwing, skipping, constant, object, own } = run(
     `const Busy = world.Busy;
+    const SKIPPED = world.SKIPPED;
+    /** @redisLock businessFlag=busy retryTimes=0 onFailure=skip skipValue="SKIPPED" */\nexport const constant = ${body};
+    /** @redisLock businessFlag=busy retryTimes=0 onFailure=skip skipValue="{ busy: await wait }" */\nexport const object = ${body};
     /** @redisLock businessFlag=busy retryTimes=0 */\nexport const throwing = ${body};
     /** @redisLock businessFlag=busy retryTimes=0 onFailure=skip */\nexport const skipping = ${body};
     /** @redisLock businessFlag=busy retryTimes=0 onFailure=Busy */\nexport const own = ${body};`,
-    { Busy, begun, first: first.promise },
+    { Busy, SKIPPED, begun, first: first.promise },
   );
   const holder = throwing?.(true);
   await begun.promise;
   await t.throwsAsync(async () => await throwing?.(false), { instanceOf: runtime.LockWaitTimeoutError });
   t.is(await skipping?.(false), undefined);
+  t.is(await constant?.(false), SKIPPED);
+  t.deepEqual(await object?.(false), { busy: false });
   await t.throwsAsync(async () => await own?.(false), { instanceOf: Busy });
   first.resolve();
   t.is(await holder, "done");
 });
 
-test.serial(
-  "currentLock() returns the held lock, also in helpers and in inner tagged functions",
-  async (t) => {
-    const { f, g } = run(`import { currentLock } from "lockweave";
+test.serial("currentLock() returns the held lock, even in helpers and inner tagged functions", async (t) => {
+  const { f, g } = run(`import { currentLock } from "lockweave";
     /** @redisLock businessFlag=outer */
     export async function f() {
       const key = () => currentLock().key;
@@ -484,10 +488,9 @@ test.serial(
     }
     /** @redisLock businessFlag=arrow */
     export const g = async () => currentLock();`);
-    t.deepEqual(await f?.(), ["LOCK_outer", "LOCK_inner", "LOCK_outer"]);
-    t.like(await g?.(), { key: "LOCK_arrow" });
-  },
-);
+  t.deepEqual(await f?.(), ["LOCK_outer", "LOCK_inner", "LOCK_outer"]);
+  t.like(await g?.(), { key: "LOCK_arrow" });
+});
 
 test.serial("a reentrant function enters its own lock again, and releases it once", async (t) => {
   const { f } = run(
@@ -499,7 +502,7 @@ test.serial("a reentrant function enters its own lock again, and releases it onc
   t.deepEqual(events, ["acquire", 2, 1, 0, "release"]);
 });
 
-test.serial("a function with a wrong tag rejects without running its body", async (t) => {
+test.serial("a function with an invalid tag rejects without running its body", async (t) => {
   let ran = false;
   const world = (): void => {
     ran = true;

@@ -75,7 +75,7 @@ test("a script that is already woven is not woven again", (t) => {
   t.is(weave("pay.cjs", once?.code ?? "", { ts, module: "script" }), undefined);
 });
 
-test("each part of the inserted `require` of the runtime leads to the tag, even after a directive", (t) => {
+test("each part of the inserted `require` of the runtime maps to the tag, even after a directive", (t) => {
   const text = `"use strict"; ${PAY}`;
   const { code = "", positions } = weave("pay.cjs", text, { ts, module: "script" }) ?? {};
   const start = code.indexOf("const lockweave");

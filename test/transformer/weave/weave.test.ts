@@ -62,7 +62,7 @@ for (const fixture of fixtures) {
     }
   });
 
-  test(`${name}: the source map and the positions lead each identifier back to its place`, (t) => {
+  test(`${name}: the source map and the positions map each identifier back to its position`, (t) => {
     const offsets = wovenOffsets(fixture);
     const { version, sources, names, mappings } = woven.map();
     const map = new SourceMap({
@@ -96,7 +96,7 @@ for (const fixture of fixtures) {
     }
   });
 
-  test(`${name}: the woven key leads back to the words of the tag`, (t) => {
+  test(`${name}: the woven key maps back to the text of the tag`, (t) => {
     const wovenFile = ts.createSourceFile(fileName, woven.code, ts.ScriptTarget.Latest);
     const words = keyArgumentsOf(wovenFile).flatMap((argument) => wordsOfKey(wovenFile, argument));
     const astray = words.filter(({ start, end }) => {
@@ -131,7 +131,7 @@ test("a file without a tag is not woven, even if a string in it contains one", (
   t.is(weave("a.ts", "export const a = '@redisLock businessFlag=x';", { ts, module: "esm" }), undefined);
 });
 
-test("a file that is already parsed is woven into the same code, and not parsed again", (t) => {
+test("a file that is already parsed is woven into the same code without another parse", (t) => {
   const text = "/** @redisLock businessFlag=pay */\nexport async function pay() {}";
   const sourceFile = ts.createSourceFile("a.ts", text, ts.ScriptTarget.ES2022, true);
   let parses = 0;
@@ -169,7 +169,7 @@ export async function pay() { const lock = lockweave.open({ site: "pay" }); whil
   });
 }
 
-test("each column of the inserted import of the runtime leads to the start of the file", (t) => {
+test("each column of the inserted import of the runtime maps to the start of the file", (t) => {
   const before = 'import { work } from "./work.js";\n';
   const text = `${before}// A comment, ${"so ".repeat(40)}that offsets are no columns.\n/** @redisLock businessFlag=pay */\nexport async function pay() { return work(); }\n`;
   const woven = weave("a.ts", text, { ts, module: "esm" });
@@ -180,7 +180,7 @@ test("each column of the inserted import of the runtime leads to the start of th
   }
 });
 
-test("each character of the call that requires a store leads to the first tag that names it", (t) => {
+test("each character of the call that requires a store maps to the first tag that names it", (t) => {
   const tag = "@redisLock businessFlag=pay store=payments";
   const text = `/** Pays.\n * ${tag} */\nexport async function pay() {}\n`;
   const { code = "", positions } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
@@ -192,7 +192,7 @@ test("each character of the call that requires a store leads to the first tag th
   }
 });
 
-test("each part of the `return` that is inserted before an arrow function's value leads to the value", (t) => {
+test("each part of the `return` that is inserted before an arrow function's value maps to the value", (t) => {
   const text = "/** @redisLock businessFlag=pay */\nexport const pay = async () => work();\n";
   const { code = "", positions } = weave("a.ts", text, { ts, module: "esm" }) ?? {};
   const start = code.indexOf("return ");
@@ -217,7 +217,7 @@ test("an offset belongs to a tag from the tag's first word to the end of its com
   t.deepEqual(places, [false, true, true, false]);
 });
 
-test("each site has the name of its function and the place of its tag", (t) => {
+test("each site has the name of its function and the position of its tag", (t) => {
   const fixture = fixtures.find(({ name }) => name === "functions");
   const sites = fixture?.woven.sites ?? [];
   t.deepEqual(
@@ -236,7 +236,7 @@ test("a function that is the default of a variable has the name of the variable"
   );
 });
 
-test("line breaks of every kind keep their places, and a function's name adds none", (t) => {
+test("line breaks of every kind keep their positions, and a function's name adds none", (t) => {
   for (const lineBreak of ["\r\n", "\r", "\u2028", "\u2029"]) {
     const lines = [
       "export class Orders {",

@@ -13,11 +13,11 @@ export const held = new Set<string>();
 /** Configures the real runtime with a memory store that records events. */
 export function configureObserved(): void {
   const store = observed(runtime.memoryStore(), {
-    onTaken: (key) => {
+    onAcquired: (key) => {
       held.add(key);
       events.push("acquire");
     },
-    onDrop: (key) => {
+    onRelease: (key) => {
       held.delete(key);
       events.push("release");
     },

@@ -14,10 +14,13 @@ export function keysNeverMeet(
   const groups = groupedBy(plain, ({ store, flag }) => JSON.stringify([store, flag]));
   return [...groups.values()].flatMap((group) => {
     const shapes = group.map((lock) => ({ lock, shape: shapeOf(ts, lock, checker) }));
-    return shapes.flatMap(({ lock, shape }, index): Finding[] => {
-      const before = shapes.slice(0, index);
+    const different = [...groupedBy(shapes, ({ shape }) => shape.join(" ")).values()].flatMap(
+      ([first]) => first ?? [],
+    );
+    return different.flatMap(({ lock, shape }, index): Finding[] => {
+      const before = different.slice(0, index);
       const other = before.find((one) => !canBeEqual(one.shape, shape));
-      // A tag whose key can equal an earlier tag's key is not reported, because the earlier tag was, if necessary.
+      // A key that can equal an earlier one has the same conflicts, so only the earlier tag is reported.
       if (other === undefined || before.some((one) => canBeEqual(one.shape, shape))) return [];
       const [here, there] = [textOf(shape), textOf(other.shape)];
       const why = shape.length === other.shape.length ? ", which never have the same text" : "";
@@ -37,14 +40,12 @@ export function keysNeverMeet(
 export function similarFlags(locks: readonly TaggedLock[]): Finding[] {
   const plain = locks.filter(({ plan }) => plan.wholeKey === undefined);
   const groups = [...groupedBy(plain, ({ flag }) => flag).values()];
+  const similarTo = similarGroups(groups);
   const reported = new Set<TaggedLock>();
   return groups.flatMap((group): Finding[] => {
     const [lock, another] = group;
     if (lock === undefined || another !== undefined) return [];
-    const others = groups.find(
-      ([other]) => other !== undefined && other !== lock && isSimilar(lock.flag, other.flag),
-    );
-    const [other, second] = others ?? [];
+    const [other, second] = similarTo(lock) ?? [];
     if (other === undefined || (second === undefined && reported.has(other))) return [];
     reported.add(lock);
     return [
@@ -56,6 +57,47 @@ export function similarFlags(locks: readonly TaggedLock[]): Finding[] {
       },
     ];
   });
+}
+
+type Group = readonly TaggedLock[];
+
+/** Returns a function that finds the first group with a similar flag. It compares only flags that differ by a few letters. */
+function similarGroups(groups: readonly Group[]): (lock: TaggedLock) => Group | undefined {
+  const byLetters = new Map<string, number[]>();
+  const byFewerLetters = new Map<string, number[]>();
+  groups.forEach(([one], index) => {
+    const letters = plainLetters(one?.flag ?? "");
+    addTo(byLetters, letters, index);
+    for (const fewer of withoutOneLetter(letters)) addTo(byFewerLetters, fewer, index);
+  });
+  return (lock) => {
+    const letters = plainLetters(lock.flag);
+    const texts = [letters, ...withoutOneLetter(letters), ...withSwappedLetters(letters)];
+    const indexes = texts.flatMap((text) => byLetters.get(text) ?? []);
+    const inOrder = [...indexes, ...(byFewerLetters.get(letters) ?? [])].toSorted((a, b) => a - b);
+    return inOrder
+      .map((index) => groups[index] ?? [])
+      .find(([other]) => other !== undefined && other !== lock && isSimilar(lock.flag, other.flag));
+  };
+}
+
+function addTo(lists: Map<string, number[]>, text: string, index: number): void {
+  const known = lists.get(text);
+  if (known === undefined) lists.set(text, [index]);
+  else known.push(index);
+}
+
+function withoutOneLetter(text: string): string[] {
+  return lettersIn(text, 1).map((at) => text.slice(0, at) + text.slice(at + 1));
+}
+
+function withSwappedLetters(text: string): string[] {
+  return lettersIn(text, 2).map((at) => swappedAt(text, at));
+}
+
+/** Returns the positions at which `count` letters follow each other, without the first position of the text. */
+function lettersIn(text: string, count: number): number[] {
+  return [...text.matchAll(new RegExp(`(?<!^)(?=\\p{L}{${count}})`, "gu"))].map(({ index }) => index);
 }
 
 /** The kind of text that a part of the key is. */
@@ -116,14 +158,20 @@ function isSimilar(one: string, other: string): boolean {
   const [a, b] = [plainLetters(one), plainLetters(other)];
   if (a === b) return true;
   const [short, long] = a.length < b.length ? [a, b] : [b, a];
-  if (short.length < 6) return false;
+  // Short flags may be similar by chance. That is rarer for swapped letters than for an additional letter, so the limit differs.
+  if (short.length < (a.length === b.length ? 5 : 6)) return false;
   const at = Array.from(short).findIndex((letter, index) => letter !== long[index]);
   if (at < 1) return false;
   if (long.length === short.length + 1) {
     return /\p{L}/u.test(long[at] ?? "") && short.slice(at) === long.slice(at + 1);
   }
-  const swapped = `${short.slice(0, at)}${short[at + 1] ?? ""}${short[at] ?? ""}${short.slice(at + 2)}`;
-  return long.length === short.length && swapped === long && /^\p{L}+$/u.test(short.slice(at, at + 2));
+  return (
+    long.length === short.length && swappedAt(short, at) === long && /^\p{L}+$/u.test(short.slice(at, at + 2))
+  );
+}
+
+function swappedAt(text: string, at: number): string {
+  return `${text.slice(0, at)}${text[at + 1] ?? ""}${text[at] ?? ""}${text.slice(at + 2)}`;
 }
 
 function plainLetters(flag: string): string {

@@ -1,5 +1,7 @@
 import type * as TS from "typescript";
+import { groupedBy } from "../../text/grouped-by";
 import { problem } from "../../text/problems";
+import { cyclesIn } from "../cycles";
 import { pathText, spotOfCall, tagOf, type Finding } from "../finding";
 import type { Reached } from "../reach";
 import { waitingForItself } from "./waits-for-itself";
@@ -14,12 +16,13 @@ export function lockOrder(ts: typeof TS, reached: readonly Reached[]): Finding[]
   const edges = onceEach(
     reached.filter(({ from, to, isDirect }) => isDirect && to.budgetMs > 0 && from.family !== to.family),
   );
+  const holding = groupedBy(edgesInCycles(edges), ({ from }) => from.family);
   const findings: Finding[] = [];
   const reported = new Set<Reached>();
   const waitForThemselves = new Set(waitingForItself(reached).map(({ from }) => from));
   for (const edge of edges) {
     if (reported.has(edge)) continue;
-    const cycle = shortestCycle(edge, edges);
+    const cycle = shortestCycle(edge, holding);
     // Another rule reports a chain of calls that comes back to its first lock.
     if (cycle === undefined || (isOneChain(cycle) && cycle.some(({ from }) => waitForThemselves.has(from))))
       continue;
@@ -40,7 +43,23 @@ function onceEach(edges: readonly Reached[]): Reached[] {
   return [...found.values()];
 }
 
-function shortestCycle(first: Reached, edges: readonly Reached[]): Reached[] | undefined {
+/** Keeps the edges that may be part of a cycle. */
+function edgesInCycles(edges: readonly Reached[]): readonly Reached[] {
+  const next = new Map<string, string[]>();
+  for (const [family, group] of groupedBy(edges, ({ from }) => from.family))
+    next.set(
+      family,
+      group.map(({ to }) => to.family),
+    );
+  const cycles = cyclesIn(next);
+  return edges.filter(({ from, to }) => cycles.get(from.family) === cycles.get(to.family));
+}
+
+/** @param holding the edges in cycles, by the lock that is held */
+function shortestCycle(
+  first: Reached,
+  holding: ReadonlyMap<string, readonly Reached[]>,
+): Reached[] | undefined {
   const seen = new Set<Reached>([first]);
   for (let level: Reached[][] = [[first]]; level.length > 0;) {
     const next: Reached[][] = [];
@@ -48,7 +67,7 @@ function shortestCycle(first: Reached, edges: readonly Reached[]): Reached[] | u
       const last = path.at(-1);
       if (last === undefined) continue;
       if (path.length > 1 && waitsFor(last, first)) return path;
-      for (const edge of edges) {
+      for (const edge of holding.get(last.to.family) ?? []) {
         if (seen.has(edge) || !waitsFor(last, edge)) continue;
         seen.add(edge);
         next.push([...path, edge]);

@@ -6,10 +6,17 @@ import type { Reached } from "../reach";
 /** Finds locks that may end while their body still waits for another lock. */
 export function outlastsLock(ts: typeof TS, reached: readonly Reached[]): Finding[] {
   return reached.flatMap(({ from, to, path }): Finding[] => {
-    if (to.budgetMs < from.endsAfterMs || to.family === from.family) return [];
+    if (from.endsAfterMs === Infinity || to.budgetMs < from.endsAfterMs || to.family === from.family)
+      return [];
     const at = tagOf(from);
     const ends = `${inSeconds(from.endsAfterMs)} (\`${from.endsBy}\`)`;
-    const words = [from.name, ends, to.name, inSeconds(to.budgetMs), pathText(ts, from, path)];
+    const words = [
+      from.name,
+      ends,
+      to.name,
+      to.budgetMs === Infinity ? "forever" : inSeconds(to.budgetMs),
+      pathText(ts, from, path),
+    ];
     return [
       {
         file: at.file,

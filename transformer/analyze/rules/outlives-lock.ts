@@ -22,8 +22,8 @@ export function outlivesLock(ts: typeof TS, locks: readonly TaggedLock[], calls:
 }
 
 /**
- * Returns the nodes of the body, and of the callbacks inside it that it waits for. The callback of `new Promise` does not count, because it
- * decides itself when its work is done. There the body waits for work that nothing awaits.
+ * Returns the nodes of the body, and of the callbacks inside it that it waits for. The callback of `new Promise` does not count. It
+ * resolves the promise itself, so the body may wait for work there that has no `await`.
  */
 function* codeOf(ts: typeof TS, fn: Callable, calls: Calls, seen = new Set<Callable>()): Iterable<TS.Node> {
   if (seen.has(fn)) return;
@@ -51,7 +51,7 @@ function startedBy(ts: typeof TS, node: TS.Node, fn: Callable, calls: Calls): St
     return dropped(ts, node.left, calls);
   }
   if (ts.isAwaitExpression(node)) return awaitedAsList(ts, bare(ts, node.expression), calls);
-  if (ts.isVariableDeclaration(node)) return unread(ts, node, calls);
+  if (ts.isVariableDeclaration(node)) return unread(ts, node, calls) ?? unreadProperty(ts, node, calls);
   if (!ts.isCallExpression(node)) return undefined;
   return passedCallback(ts, node, calls) ?? startedLater(ts, node, fn, calls) ?? queued(ts, node, fn, calls);
 }
@@ -60,8 +60,8 @@ function startedBy(ts: typeof TS, node: TS.Node, fn: Callable, calls: Calls): St
 function dropped(ts: typeof TS, statement: TS.Expression, calls: Calls): Started | undefined {
   const inner = bare(ts, statement);
   const value = ts.isVoidExpression(inner) ? bare(ts, inner.expression) : inner;
-  if (ts.isBinaryExpression(value) && !isAssignment(ts, value)) {
-    return dropped(ts, value.right, calls);
+  if (ts.isBinaryExpression(value)) {
+    return isAssignment(ts, value) ? unreadTarget(ts, value, calls) : dropped(ts, value.right, calls);
   }
   if (ts.isConditionalExpression(value)) {
     return dropped(ts, value.whenTrue, calls) ?? dropped(ts, value.whenFalse, calls);
@@ -112,6 +112,98 @@ function unread(
   const isStarted =
     ts.isArrayLiteralExpression(value) || calls.isPromise(value) || isListOfStarted(start, calls);
   return isStarted ? { at: start, by: start, what: `Nobody awaits \`${name.text}\`` } : undefined;
+}
+
+/** Finds `const job = { done: work() };`, if nothing reads `job.done`. Any use of `job` other than `job.other` counts as reading it. */
+function unreadProperty(
+  ts: typeof TS,
+  { name, initializer }: TS.VariableDeclaration,
+  calls: Calls,
+): Started | undefined {
+  const object = initializer && bare(ts, initializer);
+  if (object === undefined || !ts.isObjectLiteralExpression(object) || !ts.isIdentifier(name))
+    return undefined;
+  for (const property of object.properties) {
+    if (!ts.isPropertyAssignment(property) || !ts.isIdentifier(property.name)) continue;
+    const start = startIn(ts, bare(ts, property.initializer));
+    if (start === undefined || !calls.isPromise(property.initializer)) continue;
+    const own = property.name.text;
+    const isRead = calls.names
+      .besides(name)
+      .some((one) => one !== name && calls.variableOf(one)?.name === name && !readsOther(ts, one, own));
+    if (!isRead) return { at: start, by: start, what: `Nobody awaits \`${name.text}.${own}\`` };
+  }
+  return undefined;
+}
+
+/** Whether a use of an object reads another property than this one, and does not call it. */
+function readsOther(ts: typeof TS, { parent }: TS.Identifier, property: string): boolean {
+  return (
+    ts.isPropertyAccessExpression(parent) &&
+    parent.name.text !== property &&
+    !(ts.isCallExpression(parent.parent) && parent.parent.expression === parent)
+  );
+}
+
+/** Finds `done = work();` and `this.#done = work();`, if no code reads the variable or the private field. */
+function unreadTarget(
+  ts: typeof TS,
+  { left, right, operatorToken }: TS.BinaryExpression,
+  calls: Calls,
+): Started | undefined {
+  const start = startIn(ts, bare(ts, right));
+  if (start === undefined || operatorToken.kind !== ts.SyntaxKind.EqualsToken || !calls.isPromise(right))
+    return undefined;
+  const target = bare(ts, left);
+  const isUnread = ts.isIdentifier(target)
+    ? isUnreadVariable(ts, target, calls)
+    : ts.isPropertyAccessExpression(target) &&
+      calls.isPrivate(target.name) &&
+      isUnreadMember(ts, calls.names.ofMember(target.name));
+  return isUnread ? { at: start, by: start, what: `Nobody awaits \`${target.getText()}\`` } : undefined;
+}
+
+/** Whether no code reads the member with these names in its file. The result is cached for all writes to the member. */
+function isUnreadMember(ts: typeof TS, names: readonly TS.MemberName[]): boolean {
+  const isUnread = unreadMembers.get(names) ?? names.every((one) => isDeclaredOrWritten(ts, one));
+  unreadMembers.set(names, isUnread);
+  return isUnread;
+}
+
+/** By the names of the member, which {@link Calls.names} returns as one array. */
+const unreadMembers = new WeakMap<readonly TS.MemberName[], boolean>();
+
+function isUnreadVariable(ts: typeof TS, target: TS.Identifier, calls: Calls): boolean {
+  const name = calls.variableOf(target)?.name;
+  if (name === undefined || !ts.isIdentifier(name)) return false;
+  const isUnread = unreadVariables.get(name) ?? isOnlyWritten(ts, name, calls);
+  unreadVariables.set(name, isUnread);
+  return isUnread;
+}
+
+/** By the name in the declaration. */
+const unreadVariables = new WeakMap<TS.Identifier, boolean>();
+
+function isOnlyWritten(ts: typeof TS, name: TS.Identifier, calls: Calls): boolean {
+  const uses = calls.names.besides(name).filter((one) => calls.variableOf(one)?.name === name);
+  // A variable of another file, or of the module that exports it, may be read elsewhere.
+  const isLocal = ts.findAncestor(name, (node) => ts.isFunctionLike(node)) !== undefined;
+  return isLocal && uses.every((one) => one === name || isDeclaredOrWritten(ts, one));
+}
+
+/** Whether the name is that of a declared field, or is only assigned to. */
+function isDeclaredOrWritten(ts: typeof TS, name: TS.MemberName): boolean {
+  if (ts.isPropertyDeclaration(name.parent)) return name.parent.name === name;
+  const access: TS.Node =
+    ts.isPropertyAccessExpression(name.parent) && name.parent.name === name ? name.parent : name;
+  const { parent } = access;
+  if (ts.isVoidExpression(parent)) return true;
+  return (
+    ts.isBinaryExpression(parent) &&
+    parent.left === access &&
+    parent.operatorToken.kind === ts.SyntaxKind.EqualsToken &&
+    ts.isExpressionStatement(parent.parent)
+  );
 }
 
 /** Returns the call in the first of the expressions that starts a promise. */
@@ -204,15 +296,23 @@ function queued(ts: typeof TS, node: TS.CallExpression, fn: Callable, calls: Cal
 }
 
 function isAwaited(ts: typeof TS, queue: TS.Expression): boolean {
-  const text = queue.getText();
-  let isFound = false;
+  const file = queue.getSourceFile();
+  const text = awaitedTexts.get(file) ?? awaitedIn(ts, file);
+  awaitedTexts.set(file, text);
+  return text.includes(queue.getText());
+}
+
+const awaitedTexts = new WeakMap<TS.SourceFile, string>();
+
+/** Returns the text of all expressions in the file that are awaited or returned. */
+function awaitedIn(ts: typeof TS, file: TS.SourceFile): string {
+  const texts: string[] = [];
   const visit = (node: TS.Node): void => {
-    const isUse = ts.isAwaitExpression(node) || ts.isReturnStatement(node);
-    isFound ||= isUse && node.getText().includes(text);
-    ts.forEachChild(node, visit);
+    if (ts.isAwaitExpression(node) || ts.isReturnStatement(node)) texts.push(node.getText(file));
+    else ts.forEachChild(node, visit);
   };
-  visit(queue.getSourceFile());
-  return isFound;
+  visit(file);
+  return texts.join("\0");
 }
 
 /** The methods of arrays whose callback returns `true` or `false`. */
@@ -260,12 +360,9 @@ function isCleared(ts: typeof TS, timer: TS.CallExpression): boolean {
 }
 
 function isNamedElsewhere(ts: typeof TS, name: TS.Identifier, calls: Calls): boolean {
-  const visit = (node: TS.Node): boolean => {
-    if (!ts.isIdentifier(node)) return ts.forEachChild(node, (child) => visit(child) || undefined) ?? false;
-    if (node === name || node.text !== name.text || ts.isVoidExpression(node.parent)) return false;
-    return ts.isShorthandPropertyAssignment(node.parent) || calls.variableOf(node)?.name === name;
-  };
-  return visit(name.getSourceFile());
+  return calls.names
+    .besides(name)
+    .some((one) => one !== name && !ts.isVoidExpression(one.parent) && calls.variableOf(one)?.name === name);
 }
 
 function isAssignment(ts: typeof TS, { operatorToken: { kind } }: TS.BinaryExpression): boolean {

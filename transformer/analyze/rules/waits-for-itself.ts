@@ -23,7 +23,7 @@ export function waitsForItself(ts: typeof TS, reached: readonly Reached[]): Find
     const isSame = isSameKey(ts, from, to, path);
     const at = spotOfCall(ts, first);
     const name = isSame ? "waitsForItself" : "mayWaitForItself";
-    const words = [from.name, from.flag, pathText(ts, from, path), cureOf(from, to, isSame)];
+    const words = [from.name, from.flag, pathText(ts, from, path), fixOf(from, to, isSame)];
     return [
       {
         file: at.file,
@@ -35,11 +35,12 @@ export function waitsForItself(ts: typeof TS, reached: readonly Reached[]): Find
   });
 }
 
-function cureOf(from: TaggedLock, to: TaggedLock, isSame: boolean): string {
+/** Returns the fix, without a capital letter at its start. */
+function fixOf(from: TaggedLock, to: TaggedLock, isSame: boolean): string {
   if (from.isReader !== to.isReader)
-    return "A reader cannot acquire its lock for writing, and a writer cannot acquire it for reading. Lock for writing once, around both.";
+    return "hold one lock with `mode=write` around both. A reader cannot acquire its own lock for writing, and a writer cannot acquire it for reading.";
   const where = from.fn === to.fn ? "at its tag" : "at both tags";
-  const enter = `Write \`reentrant=true\` ${where}, so that the inner call acquires the lock again`;
+  const enter = `write \`reentrant=true\` ${where}, so that the inner call acquires the lock again`;
   return isSame ? `${enter}.` : `${enter}. To lock several keys, lock them at once with \`each=true\`.`;
 }
 

@@ -11,11 +11,14 @@ import {
   isTerminal,
   padded,
   print,
+  printError,
   red,
   safe,
   terminalSize,
   type SafeText,
 } from "../../terminal/printer";
+import { problemLine } from "../rows/lines";
+import { inOrder, problemsOf } from "../rows/tags";
 import { sourcesOf } from "./eject";
 import { parsed, wovenBodies, wovenText } from "./written-out";
 
@@ -28,7 +31,7 @@ interface Pair {
 }
 
 /**
- * Shows tagged functions before and after the weave, side by side.
+ * Shows tagged functions before and after the weave, side by side. Reports wrong tags, because their functions have no lock to show.
  *
  * @param wanted the name of a function, such as `OrderService.pay` or `pay`. Without it, shows all functions.
  * @returns the exit code
@@ -43,28 +46,36 @@ export function diff(projects: readonly Project[], wanted: string | undefined, c
     }
   }
   const all = [...files.values()].flat();
-  if (all.length === 0) throw new UsageError("This project has no tags to weave.");
+  const problems = inOrder(problemsOf(projects));
+  const reports = problems.map((row) => problemLine(row, cwd));
+  if (all.length === 0) {
+    if (problems.length === 0) throw new UsageError("This project has no tags.");
+    printError(...reports);
+    return 1;
+  }
   const selected = all.filter(
     ({ name }) => wanted === undefined || name === wanted || name.endsWith(`.${wanted}`),
   );
   if (selected.length === 0) {
+    printError(...reports);
     const names = [...new Set(all.map(({ name }) => name))];
     throw new UsageError(
-      `No tagged function has the name \`${wanted ?? ""}\`.${nearestOrAll(wanted ?? "", names)}`,
+      `No function with a valid tag has the name \`${wanted ?? ""}\`.${nearestOrAll(wanted ?? "", names)}`,
     );
   }
   for (const [index, pair] of selected.entries()) {
     if (index > 0) print(safe``);
     print(...sideBySide(pair));
   }
-  return 0;
+  printError(...reports);
+  return problems.length === 0 ? 0 : 1;
 }
 
 function pairsIn(ts: Compiler, source: WovenSource, cwd: string): Pair[] {
   const { fileName, text, woven } = source;
-  const file = parsed(ts, fileName, text);
+  const { file } = parsed(ts, fileName, text);
   const lockedText = wovenText(ts, source);
-  const bodies = wovenBodies(ts, parsed(ts, fileName, lockedText));
+  const bodies = wovenBodies(parsed(ts, fileName, lockedText));
   const sites = woven.sites.toSorted((a, b) => a.start - b.start);
   return sites.flatMap(({ name, start, plan }, index): Pair[] => {
     const body = bodies[index];

@@ -3,10 +3,11 @@ import { shortPath } from "../../verify/outputs";
 import { positionIn } from "../../verify/position";
 import type { PlacedProblem, Project, WovenSource } from "../../verify/project";
 import { UsageError } from "../../terminal/usage-error";
-import { lockweaveCommand } from "../package-manager";
+import { commandLine } from "../workspace/package-manager";
 import { confirms, block, NOT_AGREED, print, printError, safe, type SafeText } from "../../terminal/printer";
-import { problemsOf } from "../tags";
-import { writeFiles } from "../write-files";
+import { problemLine } from "../rows/lines";
+import { inOrder, problemsOf } from "../rows/tags";
+import { writeFiles } from "../workspace/write-files";
 import { writtenOut } from "./written-out";
 
 /**
@@ -17,12 +18,13 @@ import { writtenOut } from "./written-out";
  * @throws {UsageError} if there is nothing to write, or no compiler that could check the result
  */
 export async function eject(projects: readonly Project[], isAgreed: boolean, cwd: string): Promise<number> {
-  const [wrong, ...others] = problemsOf(projects);
-  if (wrong !== undefined) {
-    const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
-    throw new UsageError(
-      `A tag is wrong, so Lockweave cannot generate its lock code: ${wrong.message}${more}`,
+  const problems = inOrder(problemsOf(projects));
+  if (problems.length > 0) {
+    printError(
+      ...problems.map((row) => problemLine(row, cwd)),
+      safe`Lockweave cannot generate the code of a wrong tag, so nothing was changed.`,
     );
+    return 1;
   }
   const texts = new Map<string, string>();
   let tags = 0;
@@ -30,7 +32,7 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
     for (const source of sourcesOf(project)) {
       if (texts.has(source.fileName)) continue; // Another project has the same file.
       texts.set(source.fileName, writtenOut(project.ts as Compiler, source));
-      tags += source.woven.sites.length;
+      tags += source.woven.tags.length;
     }
   }
   if (tags === 0) throw new UsageError("This project has no tags, so there is nothing to eject.");
@@ -47,7 +49,7 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
   const files = texts.size === 1 ? "this file" : `these ${texts.size} files`;
   if (!isAgreed && !(await confirms(safe`Write ${locks} into ${files}?`))) {
     print(
-      safe`Nothing was changed. To apply the changes without confirmation, run \`${lockweaveCommand(cwd, "eject", "--yes")}\`.`,
+      safe`Nothing was changed. To apply the changes without confirmation, run \`${commandLine(cwd, "lockweave", "eject", "--yes")}\`.`,
     );
     return NOT_AGREED;
   }
@@ -57,8 +59,8 @@ export async function eject(projects: readonly Project[], isAgreed: boolean, cwd
     [...texts].map(([path, after]) => ({ path, before: before.get(path), after })),
   );
   print(
-    safe`Wrote ${locks}. At run time they need \`lockweave\`, but no transformer. Next:`,
-    safe`remove the \`lockweave/transformer\` entry from \`plugins\` in tsconfig.json, compile with \`tsc\`, and format ${files}.`,
+    safe`Wrote ${locks}. They need \`lockweave\` at run time, but no transformer.`,
+    safe`Next, remove the \`lockweave/transformer\` entry from \`plugins\` in tsconfig.json, compile with \`tsc\`, and format ${files}.`,
   );
   return 0;
 }
@@ -72,7 +74,7 @@ export function sourcesOf(project: Project): readonly WovenSource[] {
   const sources = project.wovenSources();
   if (sources === undefined) {
     throw new UsageError(
-      "`eject` needs TypeScript 5.9 or 6, which can be installed beside TypeScript 7. Fix: `npm install --save-dev typescript6@npm:typescript@6`.",
+      "`diff` and `eject` need TypeScript 5.9 or 6, which can be installed alongside TypeScript 7. Fix: run `npm install --save-dev typescript6@npm:typescript@6`.",
     );
   }
   return sources;

@@ -1,7 +1,8 @@
 import type * as TS from "typescript";
 import type { Compiler } from "../../hosts/ts-patch/compiler";
+import type { Parser, Source } from "../../parser/parser";
 import { LOCKED_BY } from "../../read/disguises";
-import { runtimeNames } from "../../read/imports";
+import { runtimeNames } from "../../read/module-syntax";
 import { wovenMark } from "../../read/woven-mark";
 import type { WovenSource } from "../../verify/project";
 import type { Woven } from "../../weave/weave";
@@ -18,7 +19,7 @@ export function wovenText(ts: Compiler, source: WovenSource): string {
 }
 
 function formatted(ts: Compiler, { fileName, woven }: WovenSource, code: string): string {
-  const withLineBreaks = applied(code, lineBreaks(ts, parsed(ts, fileName, code), woven));
+  const withLineBreaks = applied(code, lineBreaks(parsed(ts, fileName, code), woven));
   return applied(withLineBreaks, formatting(ts, fileName, withLineBreaks));
 }
 
@@ -36,8 +37,8 @@ function applied(text: string, edits: readonly Edit[]): string {
   return result;
 }
 
-export function parsed(ts: typeof TS, fileName: string, text: string): TS.SourceFile {
-  return ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
+export function parsed(ts: Compiler, fileName: string, text: string): Source {
+  return { ts, file: ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true) };
 }
 
 /** Replaces the tags in the woven code. The weave only inserts text, so both texts contain the same tags in the same order. */
@@ -53,7 +54,8 @@ function withoutTags({ text, woven: { code, sites } }: WovenSource): string {
 
 // ---- one statement a line -------------------------------------------------------------------------------
 
-function lineBreaks(ts: typeof TS, file: TS.SourceFile, { namespace }: Woven): Edit[] {
+function lineBreaks(source: Source, { namespace }: Woven): Edit[] {
+  const { ts, file } = source;
   const newLine = file.text.includes("\r\n") ? "\r\n" : "\n";
   const edits: Edit[] = [];
   const between = (start: number, end: number): void => {
@@ -68,7 +70,7 @@ function lineBreaks(ts: typeof TS, file: TS.SourceFile, { namespace }: Woven): E
     }
     between(last, end - 1);
   };
-  for (const body of wovenBodies(ts, file)) {
+  for (const body of wovenBodies(source)) {
     breakBlock(body);
     const tryStatement = body.statements.at(-1);
     if (tryStatement === undefined || !ts.isTryStatement(tryStatement)) continue;
@@ -87,8 +89,9 @@ function lineBreaks(ts: typeof TS, file: TS.SourceFile, { namespace }: Woven): E
 }
 
 /** Returns the bodies with a woven lock, in source order. */
-export function wovenBodies(ts: typeof TS, file: TS.SourceFile): TS.Block[] {
-  const isWoven = wovenMark(ts, file);
+export function wovenBodies(source: Source): TS.Block[] {
+  const { ts, file } = source;
+  const isWoven = wovenMark(source);
   const bodies: TS.Block[] = [];
   const visit = (node: TS.Node): void => {
     const { body } = node as { readonly body?: TS.ConciseBody };
@@ -100,7 +103,7 @@ export function wovenBodies(ts: typeof TS, file: TS.SourceFile): TS.Block[] {
 }
 
 /** Returns the extracted body, such as the arrow function in `return await lockweave.runReentrant(lock, async () => { ... })`. */
-function extractedBody(ts: typeof TS, { statements }: TS.Block): TS.Block | undefined {
+function extractedBody(ts: Parser, { statements }: TS.Block): TS.Block | undefined {
   const last = statements.at(-1);
   let node: TS.Node | undefined = last && ts.isReturnStatement(last) ? last.expression : undefined;
   while (node !== undefined && !ts.isArrowFunction(node)) {
@@ -115,8 +118,8 @@ function extractedBody(ts: typeof TS, { statements }: TS.Block): TS.Block | unde
 // ---- indentation ----------------------------------------------------------------------------------------
 
 /** Returns the edits of TypeScript's formatter for the woven functions only. */
-function formatting(ts: typeof TS, fileName: string, text: string): Edit[] {
-  const file = parsed(ts, fileName, text);
+function formatting(ts: Compiler, fileName: string, text: string): Edit[] {
+  const source = parsed(ts, fileName, text);
   const service = ts.createLanguageService({
     getScriptFileNames: () => [fileName],
     getScriptVersion: () => "1",
@@ -131,12 +134,12 @@ function formatting(ts: typeof TS, fileName: string, text: string): Edit[] {
     ...ts.getDefaultFormatCodeSettings(text.includes("\r\n") ? "\r\n" : "\n"),
     ...indentationOf(text),
   };
-  const outermost = wovenBodies(ts, file).filter(
+  const outermost = wovenBodies(source).filter(
     (body, _, all) => !all.some((other) => other !== body && other.pos <= body.pos && body.end <= other.end),
   );
   return outermost.flatMap((body) =>
     service
-      .getFormattingEditsForRange(fileName, body.getStart(file), body.end, settings)
+      .getFormattingEditsForRange(fileName, body.getStart(source.file), body.end, settings)
       .map(({ span, newText }) => ({ start: span.start, end: span.start + span.length, text: newText })),
   );
 }

@@ -3,12 +3,14 @@ import { basename, join } from "node:path";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import { FRAMEWORK_HOSTS, hasFramework } from "./frameworks";
 import type { Host, Step } from "./host";
+import type { LockStore } from "./lock-store";
 import { NEST_RSPACK } from "./nest";
 import { nestBuilds } from "./nest-builders";
 import { addPlugin, addToLists, pluginLines, styleOf } from "./plugin-lists";
 import type { Project } from "./project";
 import { preloadInBun, runningInBun, runsInBun } from "./runtimes";
 import { commandFor, commandOfFile } from "./scripts";
+import { configureCall, configuringFile } from "./startup";
 import { addToVitestProjects } from "./vitest-projects";
 
 /** A host whose configuration is a module that exports an object with a list of plugins. */
@@ -36,7 +38,7 @@ interface PluginHost {
   ) => readonly [command: string, output: string] | undefined;
   readonly build?: (project: Project, file: string, dir: string) => readonly Step[];
   /** Describes what is wrong with the output as the host is configured. */
-  readonly warningFor?: (project: Project, config: string) => string | undefined;
+  readonly warningFor?: (project: Project, config: string, { server }: LockStore) => string | undefined;
 }
 
 const PLUGIN_HOSTS: readonly PluginHost[] = [
@@ -56,10 +58,10 @@ const PLUGIN_HOSTS: readonly PluginHost[] = [
         : [project.bin("vite"), "build", "--ssr", file, "--outDir", dir, "--logLevel", "warn"],
       () => [builtProgram(dir)],
     ],
-    warningFor: (project, config) =>
+    warningFor: (project, config, { server }) =>
       /\b(?:ssr|external)\b/.test(config) || project.runs("vite\\s[^&|;]*--ssr")
         ? undefined
-        : "for browsers, where Redis clients cannot run. For a server, add `build: { ssr: true }` to its configuration",
+        : `for browsers, where ${server} clients cannot run. For a server, add \`build: { ssr: true }\` to its configuration`,
   },
   {
     name: "Vitest",
@@ -218,7 +220,7 @@ export default defineConfig({
       const config = file === undefined ? "" : (draft.text(file) ?? "");
       const [first, output] = buildAlone?.(lock, config) ?? [];
       const where = first === undefined ? "" : `; \`${project.running(first)}\` shows ${lock} in ${output}`;
-      const warning = warningFor?.(project, config);
+      const warning = warningFor?.(project, config, draft.store);
       return {
         command,
         about: `builds with locks${warning === undefined ? "" : `, but ${warning}`}${where}`,
@@ -362,6 +364,7 @@ const NEXT: Host = {
     else if (!changeNextConfig(draft, file)) {
       draft.byHand.push({ file, why: NOT_UNDERSTOOD, lines: NEXT_LINES });
     }
+    if (configuringFile(project) !== undefined) return;
     const places = [
       "instrumentation.ts",
       "src/instrumentation.ts",
@@ -372,12 +375,15 @@ const NEXT: Host = {
     if (existing === undefined) {
       // Next.js only looks for the file next to `app` or `pages`.
       const dir = ["src/app", "src/pages"].some((path) => existsSync(project.path(path))) ? "src/" : "";
-      draft.create(`${dir}instrumentation.${project.isTypeScript ? "ts" : "js"}`, instrumentation(project));
+      draft.create(
+        `${dir}instrumentation.${project.isTypeScript ? "ts" : "js"}`,
+        instrumentation(project, configureInNext(draft)),
+      );
     } else if (project.read(existing)?.includes("lockweave") !== true) {
       draft.byHand.push({
         file: existing,
         why: "The locks need their store when the server starts. In `register()`, write",
-        lines: CONFIGURE_IN_NEXT,
+        lines: configureInNext(draft),
       });
     }
   },
@@ -387,22 +393,24 @@ const NEXT: Host = {
     output: ".next/server/**/*.js",
   }),
   isFramework: true,
-  startup: { places: ["instrumentation", "src/instrumentation"] },
+  startup: { places: ["instrumentation", "src/instrumentation"], within: "register()" },
 };
 
-/** Next.js also calls `register()` in its edge runtime, where Lockweave cannot run. */
-const CONFIGURE_IN_NEXT = [
-  'if (process.env.NEXT_RUNTIME === "nodejs") {',
-  '  const { configure } = await import("lockweave");',
-  '  configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });',
-  "}",
-];
+/** Returns the lines of `register()`. Next.js also calls it in its edge runtime, where Lockweave cannot run. */
+function configureInNext(draft: Draft): readonly string[] {
+  return [
+    'if (process.env.NEXT_RUNTIME === "nodejs") {',
+    '  const { configure } = await import("lockweave");',
+    `  ${configureCall(draft)}`,
+    "}",
+  ];
+}
 
 /** Returns the file that Next.js runs when the server starts, before any request. */
-function instrumentation(project: Project): string {
+function instrumentation(project: Project, lines: readonly string[]): string {
   const type = project.isTypeScript ? ": Promise<void>" : "";
-  const lines = CONFIGURE_IN_NEXT.map((line) => `  ${line}\n`).join("");
-  return `export async function register()${type} {\n${lines}}\n`;
+  const body = lines.map((line) => `  ${line}\n`).join("");
+  return `export async function register()${type} {\n${body}}\n`;
 }
 
 const NEXT_CONFIG = `import lockweave from "lockweave/webpack";
@@ -434,7 +442,7 @@ function changeNextConfig(draft: Draft, file: string): boolean {
       turbopack: TURBOPACK,
       webpack: "(config) => {\n    config.plugins.push(lockweave());\n    return config;\n  }",
     });
-    config.takeIn("lockweave", "lockweave/webpack", style);
+    config.addImport("lockweave", "lockweave/webpack", style);
     return true;
   });
 }

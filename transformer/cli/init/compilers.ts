@@ -3,6 +3,7 @@ import { basename, dirname, join, relative, sep } from "node:path";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, NextStep, TryOut } from "./host";
 import { NEST_STARTUP, nestBuilds } from "./nest-builders";
+import { setUpEsbuild } from "./nx-projects";
 import type { Project } from "./project";
 import { BY_HAND, changeScripts, commandFor, hides, projectsOf } from "./scripts";
 import { compilerOption, isPatchable, whyNotTspc } from "./typescripts";
@@ -158,6 +159,7 @@ function compileWith(compiler: (project: Project) => string, ...command: readonl
       incremental: false,
       declaration: false,
       declarationMap: false,
+      emitDeclarationOnly: false,
     };
     const { mainConfig } = project;
     const extended = existsSync(project.path(mainConfig)) ? { extends: `../${basename(mainConfig)}` } : {};
@@ -188,8 +190,15 @@ const NEST: Host = {
     addTransformer(draft, project);
     patchTypeScript(draft, project);
   },
-  next: (project, draft, lock) =>
-    compilingTo(project, lock, commandFor(project, draft, "nest build"), "tsconfig.build.json"),
+  next(project, draft, lock) {
+    const command = commandFor(project, draft, "nest build");
+    const builds = nestBuilds(project);
+    if (builds?.builders.has("webpack") === true) {
+      return { command, about: "builds with locks", output: "dist" };
+    }
+    if (builds?.isMonorepo === true) return { command, about: "compiles with locks" };
+    return compilingTo(project, lock, command, "tsconfig.build.json");
+  },
   tryOut: compileWith((project) => project.bin("typescript", "tsc")),
   startup: NEST_STARTUP,
 };
@@ -204,26 +213,50 @@ export function patchTypeScript(draft: Draft, project: Project): void {
 /** Patches the installed TypeScript now, and after each installation. */
 function patchOnInstall(draft: Draft, project: Project): void {
   const patch = "ts-patch install -s";
+  const name = project.files.includes(".yarnrc.yml") ? "postinstall" : "prepare"; // Yarn 2 and later never run `prepare`.
   const isDone = draft.edit("package.json", (config) => {
     const root = config.root();
     if (root === undefined) return false;
     const scripts = config.objectAt(root, "scripts");
-    const before = project.manifest.scripts?.["prepare"];
+    const before = project.manifest.scripts?.[name];
     if (before?.includes("ts-patch install") === true) return true;
-    if (scripts === undefined) config.addProperties(root, { scripts: `{\n    "prepare": "${patch}"\n  }` });
-    else if (before === undefined) config.addProperties(scripts, { prepare: JSON.stringify(patch) });
+    if (scripts === undefined) config.addProperties(root, { scripts: `{\n    "${name}": "${patch}"\n  }` });
+    else if (before === undefined) config.addProperties(scripts, { [name]: JSON.stringify(patch) });
     else {
-      const value = config.value(scripts, "prepare");
+      const value = config.value(scripts, name);
       if (value !== undefined) config.replace(value, JSON.stringify(`${patch} && ${before}`));
     }
     return true;
   });
   if (!isDone) {
-    draft.byHand.push({ file: "package.json", why: NOT_UNDERSTOOD, lines: [`"prepare": "${patch}"`] });
+    draft.byHand.push({ file: "package.json", why: NOT_UNDERSTOOD, lines: [`"${name}": "${patch}"`] });
   }
+  if (project.isPnp) unplugTypeScript(draft, project);
   if (!isPatched(project)) {
     const [program = "npx", ...words] = project.packageManager.runner;
     draft.commands.push([program, ...words, "ts-patch", "install", "-s"]);
+  }
+}
+
+/** Makes Yarn Plug'n'Play unpack TypeScript into the project. ts-patch cannot change an archive, and reports no error. */
+function unplugTypeScript(draft: Draft, project: Project): void {
+  if (project.manifestOf("typescript")?.path.includes(`.zip${sep}`) !== true) return;
+  const unplugged = '{ "unplugged": true }';
+  const isDone = draft.edit("package.json", (config) => {
+    const root = config.root();
+    if (root === undefined) return false;
+    const all = config.objectAt(root, "dependenciesMeta");
+    if (all !== undefined && config.value(all, "typescript") !== undefined) return false;
+    if (all === undefined)
+      config.addProperties(root, { dependenciesMeta: `{\n    "typescript": ${unplugged}\n  }` });
+    else config.addProperties(all, { typescript: unplugged });
+    return true;
+  });
+  // In CI, Yarn's default refuses to change the lock file.
+  if (isDone) draft.commands.push(["yarn", "install", "--no-immutable"]);
+  else {
+    const lines = [`"dependenciesMeta": { "typescript": ${unplugged} }`];
+    draft.byHand.push({ file: "package.json", why: NOT_UNDERSTOOD, lines });
   }
 }
 
@@ -244,6 +277,7 @@ const NX: Host = {
   setUp(draft, project) {
     addTransformer(draft, project);
     patchTypeScript(draft, project);
+    setUpEsbuild(draft, project);
   },
   next: (project, _, lock) => compilingTo(project, lock, project.running("nx run-many --target=build")),
   tryOut: compileWith((project) => project.bin("typescript", "tsc")),

@@ -31,16 +31,8 @@ export class ConfigText {
 
   /** Returns the object of a JSON file, or the one that the module exports. */
   root(): TS.ObjectLiteralExpression | undefined {
-    const ts = this.#ts;
-    for (const statement of this.#file.statements) {
-      if (ts.isExportAssignment(statement)) return this.#object(statement.expression);
-      if (!ts.isExpressionStatement(statement)) continue;
-      const { expression } = statement;
-      if (this.#isJson) return this.#object(expression);
-      if (ts.isBinaryExpression(expression) && expression.left.getText(this.#file) === "module.exports")
-        return this.#object(expression.right);
-    }
-    return undefined;
+    const exported = this.#exported();
+    return exported && this.#object(exported);
   }
 
   /** Returns the first argument of a call to one of these functions, if exactly one such call has the property. */
@@ -67,7 +59,7 @@ export class ConfigText {
       (one) => one.name !== undefined && "text" in one.name && one.name.text === name,
     );
     if (property === undefined) return undefined;
-    // For a shorthand or a method, returns its name. That is no literal, so callers see that the property exists and do not change it.
+    // For a shorthand or a method, returns its name. The name is not a literal, so callers see that the property exists, and do not change it.
     return ts.isPropertyAssignment(property) ? property.initializer : (property.name as TS.Expression);
   }
 
@@ -123,12 +115,27 @@ export class ConfigText {
     this.#insert(at, `${code},${between}`);
   }
 
+  /**
+   * Appends an item to the list that the module exports: an array, or the arguments of a function that takes such a list, such as
+   * `defineConfig(...)`.
+   *
+   * @returns whether there is such a list
+   */
+  appendToRootList(code: string): boolean {
+    const exported = this.#exported();
+    const list = exported && this.#list(exported);
+    if (list === undefined) return false;
+    if (this.#ts.isArrayLiteralExpression(list)) this.addElement(list, code, "last");
+    else this.#append(list, list.arguments, [code]);
+    return true;
+  }
+
   replace(node: TS.Node, code: string): void {
     this.#changed.update(node.getStart(this.#file), node.end, this.#lines(code));
   }
 
   /** Adds an import of a plugin after the existing imports. */
-  takeIn(name: string, from: string, how: "import" | "require"): void {
+  addImport(name: string, from: string, how: "import" | "require"): void {
     const ts = this.#ts;
     const { text, statements } = this.#file;
     const imports = statements.filter((one) => ts.isImportDeclaration(one));
@@ -233,7 +240,10 @@ export class ConfigText {
       return isDefinition && argument && another === undefined ? this.#object(argument) : undefined;
     }
     if (ts.isArrowFunction(expression)) return this.#returned(expression.body);
-    if (ts.isIdentifier(expression)) return this.#declared(expression.text);
+    if (ts.isIdentifier(expression)) {
+      const value = this.#declared(expression.text);
+      return value && this.#object(value);
+    }
     return undefined;
   }
 
@@ -244,11 +254,47 @@ export class ConfigText {
     return isReturn && only.expression ? this.#object(only.expression) : undefined;
   }
 
-  #declared(name: string): TS.ObjectLiteralExpression | undefined {
+  /** Returns the value of a variable of the module. */
+  #declared(name: string): TS.Expression | undefined {
     const declaration = this.#file.statements
       .filter((one) => this.#ts.isVariableStatement(one))
       .flatMap(({ declarationList }) => declarationList.declarations.slice())
       .find((one) => this.#ts.isIdentifier(one.name) && one.name.text === name);
-    return declaration?.initializer && this.#object(declaration.initializer);
+    return declaration?.initializer;
+  }
+
+  /** Returns the value of a JSON file, or the one that the module exports. */
+  #exported(): TS.Expression | undefined {
+    const ts = this.#ts;
+    for (const statement of this.#file.statements) {
+      if (ts.isExportAssignment(statement)) return statement.expression;
+      if (!ts.isExpressionStatement(statement)) continue;
+      const { expression } = statement;
+      if (this.#isJson) return expression;
+      if (ts.isBinaryExpression(expression) && expression.left.getText(this.#file) === "module.exports")
+        return expression.right;
+    }
+    return undefined;
+  }
+
+  /** Resolves the expression to an array, or to a call whose arguments are the items of the list. */
+  #list(expression: TS.Expression): TS.ArrayLiteralExpression | TS.CallExpression | undefined {
+    const ts = this.#ts;
+    if (ts.isArrayLiteralExpression(expression)) return expression;
+    if (
+      ts.isParenthesizedExpression(expression) ||
+      ts.isSatisfiesExpression(expression) ||
+      ts.isAsExpression(expression)
+    )
+      return this.#list(expression.expression);
+    if (ts.isIdentifier(expression)) {
+      const value = this.#declared(expression.text);
+      return value && this.#list(value);
+    }
+    if (!ts.isCallExpression(expression)) return undefined;
+    const isDefinition = /^(?:define\w*|tseslint\.config)$/.test(expression.expression.getText(this.#file));
+    const [argument, another] = expression.arguments;
+    if (!isDefinition || argument === undefined) return undefined;
+    return another === undefined && ts.isArrayLiteralExpression(argument) ? argument : expression;
   }
 }

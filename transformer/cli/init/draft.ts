@@ -1,6 +1,7 @@
 import { parser } from "../../parser/parser";
 import { ConfigText } from "./config-text";
-import type { FileChange } from "../write-files";
+import type { FileChange } from "../workspace/write-files";
+import type { LockStore } from "./lock-store";
 import type { Project } from "./project";
 
 /** The planned changes to a project. Nothing is written until they are applied. */
@@ -10,13 +11,16 @@ export class Draft {
   readonly byHand: ByHand[] = [];
   /** The commands to run once all packages are installed. */
   readonly commands: (readonly [program: string, ...args: string[]])[] = [];
+  /** Where the locks live. */
+  readonly store: LockStore;
   readonly #project: Project;
   readonly #texts = new Map<string, string>();
   /** The text of each file when it was read. Changes are based on it. */
   readonly #before = new Map<string, string | undefined>();
 
-  constructor(project: Project) {
+  constructor(project: Project, store: LockStore) {
     this.#project = project;
+    this.store = store;
   }
 
   /** The new text of each file to write, by file name. */
@@ -24,7 +28,7 @@ export class Draft {
     return this.#texts;
   }
 
-  /** Returns the same changes for `writeFiles`, with the text before each change. */
+  /** The changes for `writeFiles`, with the text before each change. */
   get fileChanges(): FileChange[] {
     return [...this.#texts].map(([path, after]) => ({ path, before: this.#before.get(path), after }));
   }

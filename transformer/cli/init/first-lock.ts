@@ -2,24 +2,30 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { TryOut } from "./host";
+import type { LockStore } from "./lock-store";
 import type { Project } from "./project";
 
 /** Returns the name and the text of the file with the first lock. */
 export function firstLock(
   project: Project,
   isForNode: boolean,
+  { argument }: LockStore,
 ): { readonly file: string; readonly text: string } {
   const configDir = dirname(project.mainConfig);
   const sources = existsSync(project.path(join(configDir, "src"))) ? join(configDir, "src") : configDir;
   const dir = sources === "." ? "" : `${sources.split(sep).join("/")}/`;
-  if (!project.isTypeScript) return { file: `${dir}first-lock.mjs`, text: withoutTypes(PROGRAM) };
+  const program = programFor(argument);
+  if (!project.isTypeScript) return { file: `${dir}first-lock.mjs`, text: withoutTypes(program) };
   // Node treats a .ts file as CommonJS if package.json says so. A compiler that preserves imports does the same.
   const needsEnding = isForNode || project.setting("verbatimModuleSyntax", project.mainConfig) === true;
   const file = `${dir}first-lock.${needsEnding && !project.isModule ? "mts" : "ts"}`;
-  return { file, text: knowsConsole(project) ? PROGRAM : PROGRAM.replace("\n\n", `\n\n${CONSOLE}\n\n`) };
+  return { file, text: knowsConsole(project) ? program : program.replace("\n\n", `\n\n${CONSOLE}\n\n`) };
 }
 
-const PROGRAM = `import { configure, currentLock, memoryStore, shutdown } from "lockweave";
+/** @param argument the argument of `configure()` in an application */
+const programFor = (
+  argument: string,
+): string => `import { configure, currentLock, memoryStore, shutdown } from "lockweave";
 
 /** @redisLock businessFlag=firstLock keyName=orderNo */
 async function pay(orderNo: string): Promise<string> {
@@ -28,7 +34,7 @@ async function pay(orderNo: string): Promise<string> {
 }
 
 async function main(): Promise<void> {
-  configure({ store: memoryStore() }); // An application: configure({ redis: "redis://localhost:6379" }).
+  configure({ store: memoryStore() }); // An application: configure(${argument}).
   console.log(await pay("A1"));
   await shutdown();
 }

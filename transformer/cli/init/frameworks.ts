@@ -16,13 +16,11 @@ interface Framework {
   /** The property path of each list of plugins in the configuration. */
   readonly lists: readonly (readonly string[])[];
   readonly startup: Startup;
-  /** Tells whether the configuration builds a server. Otherwise, `init` does not create the startup file. */
+  /** Returns whether the configuration builds a server. Otherwise, `init` does not create the startup file. */
   readonly buildsServer?: RegExp;
   /** The pattern of the built server. */
   readonly output: string;
 }
-
-const CONFIGURE = 'configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });';
 
 const FRAMEWORKS: readonly Framework[] = [
   {
@@ -33,7 +31,7 @@ const FRAMEWORKS: readonly Framework[] = [
     lists: [["plugins"]],
     startup: {
       places: ["src/hooks.server", "src/hooks.server/index"],
-      text: `import { configure } from "lockweave";\n\n${CONFIGURE}\n`,
+      text: (configureCall) => `import { configure } from "lockweave";\n\n${configureCall}\n`,
     },
     output: "build/**/*.js",
   },
@@ -54,10 +52,10 @@ const FRAMEWORKS: readonly Framework[] = [
     lists: [["vite", "plugins"]],
     startup: {
       places: ["src/middleware", "src/middleware/index"],
-      text: `import { defineMiddleware } from "astro:middleware";
+      text: (configureCall) => `import { defineMiddleware } from "astro:middleware";
 import { configure } from "lockweave";
 
-${CONFIGURE}
+${configureCall}
 
 // Astro needs this export.
 export const onRequest = defineMiddleware((_, next) => next());
@@ -78,10 +76,10 @@ export const onRequest = defineMiddleware((_, next) => next());
     ],
     startup: {
       places: ["server/plugins/lockweave"],
-      text: `import { configure } from "lockweave";
+      text: (configureCall) => `import { configure } from "lockweave";
 
 export default defineNitroPlugin(() => {
-  ${CONFIGURE}
+  ${configureCall}
 });
 `,
     },

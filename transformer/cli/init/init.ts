@@ -12,17 +12,30 @@ import {
   type SafeText,
 } from "../../terminal/printer";
 import { BUNDLERS } from "./bundlers";
+import { lockStoreOf } from "./choose-store";
 import { COMPILERS, usualCompiler } from "./compilers";
 import { Draft } from "./draft";
+import { setUpESLint } from "./eslint";
 import { firstLock, tryFirstLock } from "./first-lock";
 import type { Host, NextStep } from "./host";
 import { JEST } from "./jest";
+import type { StoreName } from "./lock-store";
 import { notesOnTools } from "./other-tools";
 import { Project } from "./project";
 import { PLAIN_NODE, RUNNERS } from "./runners";
-import { callsConfigure, createdStartup, placeOf, type Startup } from "./startup";
+import {
+  codeFiles,
+  configuringFile,
+  createdStartup,
+  howItConfigures,
+  placeOf,
+  placeOfImport,
+  type Startup,
+} from "./startup";
+import { parser } from "../../parser/parser";
+import { tagsOfSource } from "../../read/declared-tags";
 import { UsageError } from "../../terminal/usage-error";
-import { writeFiles } from "../write-files";
+import { writeFiles } from "../workspace/write-files";
 
 /** All hosts in order of priority. The first detected host that can try out a lock shows the first lock. */
 export const HOSTS: readonly Host[] = [...BUNDLERS, ...COMPILERS, ...RUNNERS, JEST];
@@ -30,17 +43,18 @@ export const HOSTS: readonly Host[] = [...BUNDLERS, ...COMPILERS, ...RUNNERS, JE
 /**
  * Sets up the project for its compiler after the user confirms, and shows a first lock.
  *
+ * @param store the store that the user asks for
  * @returns the exit code
  * @throws {UsageError} if there is no project, or if this is the root of a workspace without anything to set up
  */
-export async function init(dir: string, isAgreed: boolean): Promise<number> {
+export async function init(dir: string, isAgreed: boolean, store?: StoreName): Promise<number> {
   const project = new Project(dir);
-  const plan = planFor(project);
+  const plan = planFor(project, store);
   print(...report(project, plan));
   if (hasChanges(plan)) {
     if (!isAgreed && !(await confirms(safe`Change it?`))) {
       print(
-        safe`Nothing was changed. To apply the changes without confirmation, run \`${project.running("lockweave init --yes")}\`.`,
+        safe`Nothing was changed. To apply the changes without confirmation, run \`${initCommand(project, plan, "--yes")}\`.`,
       );
       return NOT_AGREED;
     }
@@ -54,18 +68,25 @@ export async function init(dir: string, isAgreed: boolean): Promise<number> {
 // ---- the plan -------------------------------------------------------------------------------------------
 
 interface Plan {
+  /** The store that the user asks for. */
+  readonly chosen: StoreName | undefined;
   readonly draft: Draft;
   readonly found: readonly (readonly [host: Host, evidence: string])[];
   readonly lock: { readonly file: string; readonly text: string };
+  /** A file of the project with tags. Then the project gets no first lock. */
+  readonly tagged: string | undefined;
   /** The host that shows the first lock, if its configuration is complete. */
   readonly host: Host | undefined;
   readonly isComplete: boolean;
 }
 
-export function planFor(project: Project): Plan {
-  const draft = new Draft(project);
+export function planFor(project: Project, chosen?: StoreName): Plan {
+  const store = lockStoreOf(project, chosen);
+  const draft = new Draft(project, store);
   const found = hostsOf(project);
-  draft.install("lockweave", "ioredis");
+  draft.install("lockweave");
+  draft.install(...store.packages);
+  draft.byHand.push(...store.byHand);
   if (project.typescript?.isTooOld === true) {
     draft.byHand.push({
       file: "package.json",
@@ -79,11 +100,32 @@ export function planFor(project: Project): Plan {
     host.setUp(draft, project);
     if (draft.byHand.length > before) incomplete.add(host);
   }
+  setUpESLint(draft, project);
   const host = found.map(([one]) => one).find(({ tryOut }) => tryOut !== undefined);
-  const lock = firstLock(project, host === PLAIN_NODE);
+  const lock = firstLock(project, host === PLAIN_NODE, store);
   const isOnlyFramework = host === undefined && mainHost(found)?.isFramework === true;
-  if (!isOnlyFramework && draft.text(lock.file) === undefined) draft.create(lock.file, lock.text);
-  return { draft, found, lock, host, isComplete: host !== undefined && !incomplete.has(host) };
+  const hasFirstLock = draft.text(lock.file) !== undefined;
+  const tagged = hasFirstLock ? undefined : fileWithTags(project);
+  if (!isOnlyFramework && !hasFirstLock && tagged === undefined) draft.create(lock.file, lock.text);
+  return {
+    chosen,
+    draft,
+    found,
+    lock,
+    tagged,
+    host,
+    isComplete: host !== undefined && !incomplete.has(host),
+  };
+}
+
+/** Returns the first source file with a tag, except for tests and the first lock. */
+function fileWithTags(project: Project): string | undefined {
+  return codeFiles(project).find((file) => tagsOfSource(parser(), file, project.read(file) ?? "").length > 0);
+}
+
+/** Returns the command line of this command, with the store that the user asks for. */
+function initCommand(project: Project, { chosen }: Plan, ...words: readonly string[]): string {
+  return project.running("lockweave init", ...(chosen === undefined ? [] : [`--store ${chosen}`]), ...words);
 }
 
 /** Returns the first host that does not only run tests. */
@@ -127,11 +169,12 @@ function report(project: Project, { draft, found }: Plan): SafeText[] {
     safe`  ${file}: ${why}`,
     ...lines.map((line) => cyan(safe`    ${block(line)}`)),
   ]);
-  const notes = notesOnTools(project).map((note) => safe`  ${note}`);
+  const notes = notesOnTools(project, draft).map((note) => safe`  ${note}`);
   return [
     bold("Found"),
     safe`  ${typeScriptsOf(project)}, ${isModule ? "ES modules" : "CommonJS"}, ${packageManager.name}`,
     ...found.map(([host, evidence]) => safe`  ${host.name}: ${evidence}`),
+    ...draft.store.found.map((line) => safe`  ${line}`),
     safe``,
     bold("To change"),
     ...(changes.length + commands.length === 0 ? [safe`  nothing`] : changes),
@@ -194,15 +237,15 @@ function apply(project: Project, plan: Plan): boolean {
   const failed = missing.find((command) => !run(project, command));
   if (failed !== undefined) {
     print(
-      safe`\`${failed.join(" ")}\` failed, so no file was changed. Fix what it reported, and run \`${project.running("lockweave init")}\` again.`,
+      safe`\`${failed.join(" ")}\` failed, so no file was changed. Fix what it reported, and run \`${initCommand(project, plan)}\` again.`,
     );
     return false;
   }
   // The package manager changed package.json, so the plan is made again from its current text.
-  const now = missing.length === 0 ? plan : planFor(new Project(project.dir));
+  const now = missing.length === 0 ? plan : planFor(new Project(project.dir), plan.chosen);
   if (hostNames(now) !== hostNames(plan)) {
     print(
-      safe`The packages are installed. Now \`init\` finds ${hostNames(now)} instead of ${hostNames(plan)}, so it changed no file. Run \`${project.running("lockweave init")}\` again.`,
+      safe`The packages are installed. Now \`init\` finds ${hostNames(now)} instead of ${hostNames(plan)}, so it changed no file. Run \`${initCommand(project, plan)}\` again.`,
     );
     return false;
   }
@@ -210,7 +253,7 @@ function apply(project: Project, plan: Plan): boolean {
   const failedLater = plan.draft.commands.find((command) => !run(project, command));
   if (failedLater === undefined) return true;
   print(
-    safe`\`${failedLater.join(" ")}\` failed. Fix what it reported, and run \`${project.running("lockweave init")}\` again.`,
+    safe`\`${failedLater.join(" ")}\` failed. Fix what it reported, and run \`${initCommand(project, plan)}\` again.`,
   );
   return false;
 }
@@ -229,7 +272,12 @@ function run({ dir }: Project, [program, ...args]: Command): boolean {
  *
  * @returns whether it ran under its lock, or only the whole application can show it
  */
-function showFirstLock(project: Project, { draft, found, lock, host, isComplete }: Plan): boolean {
+function showFirstLock(project: Project, plan: Plan): boolean {
+  const { draft, found, lock, tagged, host, isComplete } = plan;
+  if (tagged !== undefined) {
+    print(safe`${tagged} has tags already, so \`init\` created no first lock.`);
+    return true;
+  }
   if (draft.text(lock.file) === undefined) return true;
   if (host?.tryOut === undefined) {
     const command = found
@@ -249,7 +297,7 @@ function showFirstLock(project: Project, { draft, found, lock, host, isComplete 
   }
   if (!isComplete || project.typescript?.isTooOld === true) {
     print(
-      safe`After you have made the changes above, run \`${project.running("lockweave init")}\` again. It then shows your first lock.`,
+      safe`After you have made the changes above, run \`${initCommand(project, plan)}\` again. It then shows your first lock.`,
     );
     return false;
   }
@@ -265,13 +313,15 @@ function showFirstLock(project: Project, { draft, found, lock, host, isComplete 
 }
 
 /** Lists the commands that compile or run the project, and what to do next. */
-function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
-  const steps = found.map(([host]) => host.next(project, draft, lock.file));
-  const width = Math.max(...steps.map(({ command }) => command.length));
+function nextSteps(project: Project, { draft, found, lock, tagged }: Plan): SafeText[] {
+  const steps = found.map(([host]) => host.next(project, draft, tagged ?? lock.file));
+  // Mocha and ts-node may name the same script. The test runner comes later, and describes the script better.
+  const commands = [...new Map(steps.map((step) => [step.command, step])).values()];
   return [
     safe``,
     bold("Next"),
-    ...steps.map(({ command, about }) => safe`  ${cyan(padded(command, width))}  ${about}`),
+    ...inColumns(draft.store.steps),
+    ...inColumns(commands),
     safe``,
     ...whatToWrite(project, draft, mainHost(found)?.startup, lock.file),
     safe`\`${project.running("lockweave list")}\` shows every lock; ${proofOf(project, found, steps)}`,
@@ -283,7 +333,12 @@ function nextSteps(project: Project, { draft, found, lock }: Plan): SafeText[] {
   ];
 }
 
-/** Tells how to write a lock. `configure()` may be in a file that `init` created. */
+function inColumns(steps: readonly Pick<NextStep, "command" | "about">[]): SafeText[] {
+  const width = Math.max(...steps.map(({ command }) => command.length));
+  return steps.map(({ command, about }) => safe`  ${cyan(padded(command, width))}  ${about}`);
+}
+
+/** Describes how to write a lock. `configure()` may be in a file that `init` created. */
 function whatToWrite(
   project: Project,
   draft: Draft,
@@ -294,12 +349,23 @@ function whatToWrite(
   const ending = draft.text(lock) === undefined ? safe`.` : safe`, and delete ${lock}.`;
   const created = startup && createdStartup(draft, startup);
   if (created !== undefined) return [safe`${tag}${ending}`, safe`${created} calls \`configure()\`.`];
-  const place = startup === undefined || callsConfigure(project) ? "" : `, in ${placeOf(project, startup)}`;
+  const configuring = configuringFile(project);
+  if (configuring !== undefined) {
+    const first = startup && placeOfImport(project, startup, configuring);
+    const where =
+      first === undefined ? "" : ` Import it in ${first}, so that it runs when the server starts.`;
+    return [safe`${tag}${ending}`, safe`${configuring} ${howItConfigures(project, configuring)}.${where}`];
+  }
+  const { argument, about } = draft.store.proposed;
+  if (startup?.hasModules === true) {
+    const module = safe`\`LockModule.forRoot(${argument})\` of \`lockweave/nest\``;
+    const root = safe`the root module that ${placeOf(project, startup)} starts`;
+    const and = draft.text(lock) === undefined ? "and import" : "import";
+    return [safe`${tag}, ${and}`, safe`${module} in ${root}${ending}${about}`];
+  }
+  const place = startup === undefined ? "" : `, in ${placeOf(project, startup)}`;
   const and = draft.text(lock) === undefined ? "and call" : "call";
-  return [
-    safe`${tag}, ${and}`,
-    safe`\`configure({ redis: "redis://localhost:6379" })\` once at startup${place}${ending}`,
-  ];
+  return [safe`${tag}, ${and}`, safe`\`configure(${argument})\` once at startup${place}${ending}${about}`];
 }
 
 /** Returns how to check the locks. That depends on the tool that writes the output. */

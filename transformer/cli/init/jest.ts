@@ -1,6 +1,8 @@
 import type { ConfigText } from "./config-text";
 import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host } from "./host";
+import { endToEndConfigs } from "./nest-builders";
+import { jestConfigs } from "./nx-projects";
 import type { Project } from "./project";
 import { commandFor } from "./scripts";
 
@@ -10,7 +12,10 @@ export const JEST: Host = {
   evidence: (project) =>
     project.config("jest.config") ?? (project.dependsOn("jest") ? "`jest` in package.json" : undefined),
   setUp(draft, project) {
-    for (const other of project.configsNamedTo("jest")) setUpFile(draft, project, other);
+    const ofNx = jestConfigs(project);
+    const others = new Set([...project.configsNamedTo("jest"), ...endToEndConfigs(project), ...ofNx]);
+    for (const other of others) setUpFile(draft, project, other);
+    if (ofNx.length > 0) return;
     const json = project.files.find((file) => file === "jest.config.json");
     const file = project.config("jest.config") ?? json ?? "package.json";
     setUpFile(draft, project, file);
@@ -68,7 +73,7 @@ function wrapTransforms(config: ConfigText, settings: Settings, project: Project
     const value = config.value(transforms, name);
     const code = value && config.textOf(value);
     // Other patterns match no scripts.
-    if (value === undefined || code === undefined || !/[jt]s|\bt\b/.test(name)) continue;
+    if (value === undefined || code === undefined || !/[jt]s|\bt\b|\[(?:jt|tj)\]/.test(name)) continue;
     if (!/^(?:["']|\[\s*["'])/.test(code)) return false;
     config.replace(value, `["lockweave/jest", { "transformer": ${code} }]`);
   }

@@ -5,15 +5,18 @@ import type { NestOutput } from "../../verify/fixes";
 import { Project } from "./project";
 import type { Startup } from "./startup";
 
-/** The entry file of NestJS's starter. `init` does not change it. */
-export const NEST_STARTUP: Startup = { places: ["src/main"] };
+/** The entry file of NestJS's starter, or of each application of a monorepo. `init` does not change it. */
+export const NEST_STARTUP: Startup = { places: ["src/main"], hasModules: true, ofApplications: entryFiles };
 
-// Which of its builders NestJS's command runs. Its configuration or a script chooses it, for the whole project or for one application.
+// The builder that NestJS's command runs. The configuration or a script chooses it, for the whole project or for one application.
 
 export type NestBuilder = "tsc" | "webpack" | "swc" | "rspack";
 
 /** The part of NestJS's configuration that is read here, of the project or of one application of a monorepo. */
 interface Settings {
+  readonly type?: "application" | "library";
+  readonly root?: string;
+  readonly sourceRoot?: string;
   readonly exec?: string;
   readonly entryFile?: string;
   readonly compilerOptions?: {
@@ -24,13 +27,15 @@ interface Settings {
   };
 }
 
-/** How NestJS's command builds a project. */
+/** The way in which NestJS's command builds a project. */
 export interface NestBuilds {
   /** The configuration file. It may not exist. */
   readonly file: string;
   readonly builders: ReadonlySet<NestBuilder>;
-  /** The settings of the project, and of each application that has its own. */
+  /** The settings of the project, and of each application and library of a monorepo. */
   readonly settings: readonly Settings[];
+  /** Whether the project is a monorepo. Its applications are built one by one. */
+  readonly isMonorepo: boolean;
   /** Whether TypeScript checks the sources that swc compiles. */
   readonly checksTypes: boolean;
   /** The evidence for a builder: the configuration file, or a script. */
@@ -56,6 +61,7 @@ export function nestBuilds(project: Project): NestBuilds | undefined {
     file,
     builders: new Set([...named.filter((one) => one !== undefined), ...usual]),
     settings,
+    isMonorepo: applications.length > 0,
     checksTypes:
       settings.some(({ compilerOptions }) => compilerOptions?.typeCheck === true) ||
       scripts.some((script) => script.includes("--type-check")),
@@ -67,7 +73,7 @@ export function nestBuilds(project: Project): NestBuilds | undefined {
   };
 }
 
-/** Returns what writes the output if NestJS builds the nearest package of the directory. */
+/** Returns the builder that writes the output if NestJS builds the nearest package of the directory. */
 export function nestOutputOf(directory: string): NestOutput | undefined {
   let dir = directory;
   while (!existsSync(join(dir, "package.json"))) {
@@ -77,12 +83,28 @@ export function nestOutputOf(directory: string): NestOutput | undefined {
   try {
     const { builders } = nestBuilds(new Project(dir)) ?? {};
     if (builders === undefined) return undefined;
-    if (builders.has("tsc") || builders.has("webpack")) return "tsc";
-    return builders.has("swc") ? "swc" : "rspack";
+    return (["tsc", "webpack", "swc", "rspack"] as const).find((one) => builders.has(one));
   } catch (error) {
     if (error instanceof UsageError) return undefined; // The package.json is not valid.
     throw error;
   }
+}
+
+/** Returns the entry files of the applications of a monorepo. */
+function entryFiles(project: Project): string[] {
+  const [, ...parts] = nestBuilds(project)?.settings ?? [];
+  return parts
+    .filter(({ type }) => type !== "library")
+    .map(({ root = "", sourceRoot = `${root}/src`, entryFile = "main" }) => `${sourceRoot}/${entryFile}.ts`)
+    .filter((file) => existsSync(project.path(file)));
+}
+
+/** Returns the Jest configurations of the end-to-end tests in a monorepo. A script names only the first application's. */
+export function endToEndConfigs(project: Project): string[] {
+  const [, ...parts] = nestBuilds(project)?.settings ?? [];
+  return parts
+    .map(({ root = "" }) => `${root}/test/jest-e2e.json`)
+    .filter((file) => existsSync(project.path(file)));
 }
 
 const COMMAND = /(?<![\w./@:-])nest\s+(?:build|start)\b/;

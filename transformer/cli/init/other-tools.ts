@@ -1,9 +1,11 @@
+import type { Draft } from "./draft";
+import { ESLINT_PLUGIN } from "./eslint";
 import type { Project } from "./project";
 
 const PAGE = "node_modules/lockweave/docs/compilers.md";
 
 /** Returns notes about linters and formatters of the project that do not know the tag. */
-export function notesOnTools(project: Project): string[] {
+export function notesOnTools(project: Project, draft: Draft): string[] {
   const notes: string[] = [];
   if (project.has("prettier-plugin-jsdoc")) {
     notes.push(
@@ -12,11 +14,24 @@ export function notesOnTools(project: Project): string[] {
     );
   }
   const config = project.config("eslint.config");
-  if (config !== undefined && project.read(config)?.includes("lockweave/eslint") !== true) {
+  const isSetUp = config !== undefined && draft.text(config)?.includes(ESLINT_PLUGIN) === true;
+  if (config !== undefined && !isSetUp) {
     notes.push(
       "ESLint reports names used only in tags as unused, and `--fix` may remove their imports.",
-      `Fix: add \`lockweave.configs.recommended\` from "lockweave/eslint" to ${config}.`,
+      `Fix: add \`lockweave.configs.recommended\` from "${ESLINT_PLUGIN}" to ${config}.`,
     );
+  }
+  if (project.dependsOn("eslint-plugin-jsdoc") && config === undefined) {
+    notes.push(
+      "eslint-plugin-jsdoc reports the tags as unknown. Fix: add `redisLock` and `needsLock` to `definedTags` of `jsdoc/check-tag-names`.",
+    );
+  }
+  for (const [name, tool] of [
+    ["eslint-plugin-tsdoc", "eslint-plugin-tsdoc"],
+    ["typedoc", "TypeDoc"],
+  ] as const) {
+    if (project.dependsOn(name) && project.read("tsdoc.json")?.includes("lockweave/tsdoc.json") !== true)
+      notes.push(`${tool} reports the tags as unknown. Fix: extend \`lockweave/tsdoc.json\`. See ${PAGE}.`);
   }
   for (const [name, linter] of [
     ["oxlint", "oxlint"],

@@ -34,7 +34,7 @@ export function addToLists(
   style: ImportStyle,
 ): boolean {
   if (!lists.every((path) => addToList(config, object, path))) return false;
-  config.takeIn("lockweave", from, style);
+  config.addImport("lockweave", from, style);
   return true;
 }
 

@@ -9,7 +9,7 @@ import {
 } from "../../hosts/native/installed";
 import { parser } from "../../parser/parser";
 import { packageByPnp } from "../../resolve/package-entry";
-import { packageManagerFor, type PackageManager } from "../package-manager";
+import { commandLine, packageManagerFor, type PackageManager } from "../workspace/package-manager";
 import { UsageError } from "../../terminal/usage-error";
 
 interface Manifest {
@@ -26,12 +26,12 @@ interface Manifest {
 export class Project {
   readonly dir: string;
   readonly manifest: Manifest;
-  /** The names of the files beside package.json. */
+  /** The names of the files next to package.json. */
   readonly files: readonly string[];
   readonly scripts: readonly string[];
 
   /**
-   * Reads package.json and the names of the files beside it.
+   * Reads package.json and the names of the files next to it.
    *
    * @throws {UsageError} if there is no valid package.json
    */
@@ -88,7 +88,7 @@ export class Project {
   }
 
   /**
-   * Finds a configuration file beside package.json by its name without the extension. `vite.config` matches `vite.config.ts`,
+   * Finds a configuration file next to package.json by its name without the extension. `vite.config` matches `vite.config.ts`,
    * `vite.config.mjs`, and so on.
    */
   config(...names: readonly string[]): string | undefined {
@@ -180,11 +180,18 @@ export class Project {
     return [...all].map((path) => configFiles(parser(), path));
   }
 
-  /** The tsconfig.json of the first files that are compiled. If the one here has no files, this is the first referenced project. */
+  /**
+   * The tsconfig.json of the first files that are compiled. If the one here has no files, this is the first referenced project,
+   * preferably not one with end-to-end tests.
+   */
   get mainConfig(): string {
     const path = this.path("tsconfig.json");
     const all = existsSync(path) ? projectsInOrder(parser(), path) : [];
-    return all.length === 0 || all.includes(path) ? "tsconfig.json" : relative(this.dir, all[0] ?? path);
+    if (all.length === 0 || all.includes(path)) return "tsconfig.json";
+    return relative(
+      this.dir,
+      all.find((one) => !/-e2e[/\\]/.test(one.slice(this.dir.length))) ?? all[0] ?? path,
+    );
   }
 
   /** Returns a setting of this tsconfig.json or of another one, including inherited settings. */
@@ -194,18 +201,25 @@ export class Project {
     return chain.find(({ settings }) => name in settings)?.settings[name];
   }
 
+  /** Whether Yarn Plug'n'Play resolves packages. It finds none in a `node_modules`. */
+  get isPnp(): boolean {
+    return "pnp" in process.versions;
+  }
+
   get packageManager(): PackageManager {
     return packageManagerFor(this.dir);
   }
 
   /** Returns the command line that runs a program of an installed package. */
   running(...words: readonly string[]): string {
-    return [...this.packageManager.runner, ...words].join(" ");
+    return commandLine(this.dir, ...words);
   }
 
   #installed(name: string): string | undefined {
-    const dirByPnp = packageByPnp(name, this.dir);
-    if (dirByPnp !== undefined) return join(dirByPnp, "package.json");
+    if (this.isPnp) {
+      const dir = packageByPnp(name, this.dir);
+      return dir === undefined ? undefined : join(dir, "package.json");
+    }
     for (const at of createRequire(this.path("package.json")).resolve.paths(name) ?? []) {
       const path = join(at, name, "package.json");
       if (existsSync(path)) return path;

@@ -1,3 +1,4 @@
+import { projectPathsIn } from "../workspace/project-option";
 import type { Draft } from "./draft";
 import type { Project } from "./project";
 
@@ -110,9 +111,9 @@ function scriptThat({ packageManager }: Project, draft: Draft, starts: RegExp): 
 
 /** Returns the paths that scripts pass to `tsc -p` or `tsc -b`. */
 export function projectsOf(project: Project): string[] {
-  return project.scripts.flatMap((script) =>
-    [...script.matchAll(/\btsc6?\b[^&|;]*?\s(?:-p|--project|-b|--build)[\s=]+([\w./-]+)/g)].map(
-      ([, path = ""]) => (path.endsWith(".json") ? path : `${path}/tsconfig.json`),
-    ),
-  );
+  const commands = project.scripts.flatMap((script) => script.replaceAll('"', "'").split(/[&|;]/));
+  return commands
+    .filter((command) => /\btsc6?\b/.test(command))
+    .flatMap((command) => projectPathsIn(command))
+    .map((path) => (path.endsWith(".json") ? path : `${path}/tsconfig.json`));
 }

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Draft } from "./draft";
 import type { Project } from "./project";
 
@@ -9,20 +9,38 @@ export interface Startup {
   readonly places: readonly [string, ...string[]];
   /** The extension in TypeScript, if it is not `ts`. */
   readonly extension?: string;
-  /** The text of a new file, in TypeScript and in JavaScript. Without it, `init` does not create the file. */
-  readonly text?: string;
+  /** Returns the text of a new file, in TypeScript and in JavaScript. Without it, `init` does not create the file. */
+  text?(configureCall: string): string;
+  /** The function of the file in which to call `configure()`, if it is not the top of the file. */
+  readonly within?: string;
   /** The command that creates the file. */
   readonly creation?: string;
+  /** Whether the root module of this file imports `LockModule`, which calls `configure()`. */
+  readonly hasModules?: boolean;
+  /** Returns this file for each application in the project. Without applications, `places` applies. */
+  ofApplications?(project: Project): readonly string[];
 }
 
 const CODE = /\.[cm]?[jt]sx?$/;
-const SOURCES = ["src", "server", "app", "lib"];
+const SOURCES = ["src", "server", "app", "lib", "libs", "services", "utils"];
+/** Matches files that call `configure()` for themselves alone: tests, and the example `first-lock.ts`. */
+const NOT_IN_APPLICATION =
+  /(?:^|\/)(?:node_modules|tests?|__tests__)\/|\.(?:test|spec)\.\w+$|(?:^|\/)first-lock\.\w+$/;
 
 /** Creates the file in the first place, unless it exists in any place, or another file already calls `configure()`. */
 export function createStartup(draft: Draft, project: Project, startup: Startup): void {
-  const { text } = startup;
-  if (text === undefined || existing(project, startup) !== undefined || callsConfigure(project)) return;
-  draft.create(newFile(project, startup), text);
+  if (
+    startup.text === undefined ||
+    existing(project, startup) !== undefined ||
+    configuringFile(project) !== undefined
+  )
+    return;
+  draft.create(newFile(project, startup), startup.text(configureCall(draft)));
+}
+
+/** Returns the call of `configure()` in a file that `init` creates. */
+export function configureCall({ store }: Draft): string {
+  return `configure(${store.argumentFromEnvironment});`;
 }
 
 /** Returns the file that `init` created to call `configure()`. */
@@ -30,8 +48,10 @@ export function createdStartup({ changes }: Draft, startup: Startup): string | u
   return [...changes.keys()].find((file) => isOneOf(startup, file));
 }
 
-/** Returns the file in which to call `configure()`, as a phrase. */
+/** Returns the file in which to call `configure()`, as a phrase. Each application needs a call. */
 export function placeOf(project: Project, startup: Startup): string {
+  const ofApplications = startup.ofApplications?.(project) ?? [];
+  if (ofApplications.length > 0) return ofApplications.join(" and ");
   const file = existing(project, startup);
   if (file !== undefined) return file;
   const { creation } = startup;
@@ -51,19 +71,39 @@ function isOneOf({ places }: Startup, file: string): boolean {
   return places.some((place) => CODE.test(file) && file.replace(CODE, "") === place);
 }
 
-/** Whether a source file calls `configure()` of Lockweave. The first lock does, but it is not part of the application. */
-export function callsConfigure(project: Project): boolean {
-  return codeFiles(project).some((file) => {
-    const text = /(?:^|\/)first-lock\.\w+$/.test(file) ? "" : (project.read(file) ?? "");
-    return /["']lockweave["']/.test(text) && /\bconfigure\s*\(/.test(text);
+/** Returns the source file that calls `configure()` of Lockweave, or that imports its module for NestJS. */
+export function configuringFile(project: Project): string | undefined {
+  return codeFiles(project).find((file) => {
+    const text = project.read(file) ?? "";
+    return importsLockModule(text) || (/["']lockweave["']/.test(text) && /\bconfigure\s*\(/.test(text));
   });
 }
 
-/** Returns the source files in the usual directories, with slashes. */
-function codeFiles(project: Project): string[] {
-  return SOURCES.filter((dir) => existsSync(project.path(dir))).flatMap((dir) =>
-    readdirSync(project.path(dir), { recursive: true, encoding: "utf8" })
-      .filter((file) => CODE.test(file) && !/(?:^|[\\/])node_modules[\\/]/.test(file))
-      .map((file) => join(dir, file).replaceAll("\\", "/")),
+/** Returns how the file configures locks, as the end of a sentence about it. */
+export function howItConfigures(project: Project, file: string): string {
+  return importsLockModule(project.read(file) ?? "") ? "imports `LockModule`" : "calls `configure()`";
+}
+
+function importsLockModule(text: string): boolean {
+  return /["']lockweave\/nest["']/.test(text) && /\bLockModule\s*\.\s*forRoot/.test(text);
+}
+
+/** Returns where to import the file that calls `configure()`, as a phrase, or `undefined` if the file that runs first names it. */
+export function placeOfImport(project: Project, startup: Startup, file: string): string | undefined {
+  const first = existing(project, startup);
+  const name = basename(file).replace(CODE, "");
+  if (first === file || (first !== undefined && project.read(first)?.includes(name) === true))
+    return undefined;
+  const { within } = startup;
+  return `${within === undefined ? "" : `\`${within}\` of `}${placeOf(project, startup)}`;
+}
+
+/** Returns the source files of the application at the top and in the usual directories, with slashes. */
+export function codeFiles(project: Project): string[] {
+  const below = SOURCES.filter((dir) => existsSync(project.path(dir))).flatMap((dir) =>
+    readdirSync(project.path(dir), { recursive: true, encoding: "utf8" }).map((file) =>
+      join(dir, file).replaceAll("\\", "/"),
+    ),
   );
+  return [...project.files, ...below].filter((file) => CODE.test(file) && !NOT_IN_APPLICATION.test(file));
 }

@@ -3,7 +3,7 @@ import { compilingTypeScript } from "../../hosts/native/compiler";
 import type { Draft } from "./draft";
 import type { Project } from "./project";
 
-// TypeScript 7 has no JavaScript API, so projects keep TypeScript 6 beside it. `typescript` may be either of them, or an alias of the
+// TypeScript 7 has no JavaScript API, so projects keep TypeScript 6 alongside it. `typescript` may be either of them, or an alias of the
 // package `@typescript/typescript6`.
 
 /**
@@ -44,7 +44,7 @@ export function isPatchable(draft: Draft, project: Project): boolean {
   if (!isNative && !project.isTypeScriptAliased) return true;
   const why = "ts-patch needs the package `typescript` itself, as version 5.9 or 6:";
   const lines = [[...project.packageManager.installDev, "typescript@6"].join(" ")];
-  // A project may have several tools that need a patched TypeScript, and needs one step.
+  // Several tools of a project may need a patched TypeScript, but one step is enough.
   if (!draft.byHand.some((step) => step.why === why)) draft.byHand.push({ file: "package.json", why, lines });
   return false;
 }

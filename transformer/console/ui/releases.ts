@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { Deployment } from "../deployment";
-import { LockScanner, type SeenLock, type ScanOptions } from "../lock-scanner";
+import type { Deployment } from "../port/deployment";
+import { LockScanner, type SeenLock } from "../lock-scanner";
 import {
   CHANGED_MEANWHILE,
   whyNotReleasable,
@@ -21,26 +21,24 @@ const ANSWER_TIMEOUT_MS = 60_000;
 /** Releases locks by force after a second question. Each answer counts once, and only for the hold that the question showed. */
 export class Releases {
   readonly #deployment: Deployment;
-  readonly #options: ScanOptions;
   readonly #pending = new Map<string, PendingRelease>();
   /** Releases run one at a time, because the runtime has only one configuration. */
   #lastRelease: Promise<unknown> = Promise.resolve();
 
-  constructor(deployment: Deployment, options: ScanOptions) {
+  constructor(deployment: Deployment) {
     this.#deployment = deployment;
-    this.#options = options;
   }
 
   /** Returns the question, or why nothing can be released. */
   async ask(key: string, now: boolean): Promise<Question | string> {
-    const seen = await new LockScanner(this.#options).lookAtOne(this.#deployment, key);
+    const seen = await new LockScanner(this.#deployment).lookAtOne(key);
     const reason = whyNotReleasable(key, seen, now);
     if (seen === undefined || reason !== undefined) return reason ?? "";
     const time = performance.now();
     for (const [id, { until }] of this.#pending) if (until < time) this.#pending.delete(id);
     const confirmation = randomUUID();
     this.#pending.set(confirmation, { seen, now, until: time + ANSWER_TIMEOUT_MS });
-    return { question: releaseQuestion(now), confirmation, lock: seen.row };
+    return { question: releaseQuestion(seen.row, now), confirmation, lock: seen.row };
   }
 
   /** Acts on the answer, and returns what happened. */
@@ -55,7 +53,7 @@ export class Releases {
   }
 
   async #release({ seen, now }: PendingRelease): Promise<string> {
-    const isReleased = await releaseByForce(this.#deployment, this.#options.prefix, seen, now);
+    const isReleased = await releaseByForce(this.#deployment, seen, now);
     return isReleased ? releasedText(seen.row, now) : CHANGED_MEANWHILE;
   }
 }

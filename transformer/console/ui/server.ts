@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { AddressInfo } from "node:net";
 import { UsageError } from "../../terminal/usage-error";
-import { errorMessage } from "../errors";
+import { errorMessage } from "../port/errors";
 import { Guard } from "./guard";
 import type { Releases } from "./releases";
 import type { State } from "./state";
@@ -85,10 +85,10 @@ export async function serve(
       return send(response, 404, { error: `There is no ${pathname}.` });
     const { key, now, confirmation } = await bodyOf(request);
     if (what === "POST /confirm" && typeof confirmation === "string")
-      return send(response, 200, { said: await answers.releases.confirm(confirmation) });
+      return send(response, 200, { result: await answers.releases.confirm(confirmation) });
     if (what === "POST /release" && typeof key === "string") {
       const reply = await answers.releases.ask(key, now === true);
-      return send(response, 200, typeof reply === "string" ? { said: reply } : reply);
+      return send(response, 200, typeof reply === "string" ? { result: reply } : reply);
     }
     send(response, 400, { error: "Expected a JSON object with a key, or a confirmation." });
   };

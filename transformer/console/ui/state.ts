@@ -2,7 +2,7 @@ import type { LockRow, Snapshot, Process } from "../snapshot";
 
 // The data that the server sends to the page. All times are in milliseconds since 1970, on the clock of the machine where `ui` runs.
 
-/** The most waiters of one lock in each minute. The latest minute is last. */
+/** The most waiting calls of one lock in each minute. The latest minute is last. */
 export interface HeatRow {
   readonly key: string;
   readonly cells: readonly number[];
@@ -26,10 +26,12 @@ export interface State {
   readonly since: number;
   /** The addresses of the servers without passwords. */
   readonly servers: readonly string[];
-  /** Why the last snapshot failed. */
+  /** The age of the last snapshot, in milliseconds, if the server has not replied since. Without a snapshot, the time since the start. */
+  readonly staleForMs?: number;
+  /** The reason why the last attempt to read the locks failed. */
   readonly trouble?: string;
   readonly look?: Omit<Snapshot, "locks">;
-  /** The number of all locks, of held locks, and of waiters. */
+  /** The number of all locks, of held locks, and of waiting calls. */
   readonly count: { readonly locks: number; readonly held: number; readonly waiting: number };
   /** The locks that match the search, the most contended first. */
   readonly locks: readonly LockRow[];

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { print, safe } from "../../terminal/printer";
-import { openDeployment } from "../deployment";
+import { openDeployment, type Target } from "../open-deployment";
 import type { Snapshot } from "../snapshot";
-import { snapshots } from "../repeated-snapshots";
-import { LockScanner, type ScanOptions } from "../lock-scanner";
+import { snapshots, type Stale } from "../repeated-snapshots";
+import { LockScanner } from "../lock-scanner";
 import { History } from "./history";
 import { Releases } from "./releases";
 import { serve } from "./server";
@@ -19,13 +19,14 @@ const MOST_HEAT_ROWS = 25;
  * @param port 0 means any free port
  * @throws {UsageError} if the servers cannot be read, or the port is in use
  */
-export async function ui(urls: readonly string[], options: ScanOptions, port: number): Promise<number> {
-  const deployment = await openDeployment(urls);
+export async function ui(target: Target, port: number): Promise<number> {
+  const deployment = await openDeployment(target);
   const history = new History();
   const since = Date.now();
   let at = since;
   let snapshot: Snapshot | undefined;
-  let trouble: string | undefined;
+  let freshAt = performance.now();
+  let stale: Stale | undefined;
   const state = (find: string, lock: string | undefined): State => {
     const locks = snapshot?.locks ?? [];
     const matching = locks.filter(({ key }) => key.toLowerCase().includes(find.toLowerCase()));
@@ -34,7 +35,7 @@ export async function ui(urls: readonly string[], options: ScanOptions, port: nu
       at,
       since,
       servers: deployment.names,
-      ...(trouble !== undefined && { trouble }),
+      ...(stale && { ...stale, staleForMs: performance.now() - freshAt }),
       ...(snapshot && { look: costOf(snapshot) }),
       count: {
         locks: locks.length,
@@ -49,16 +50,17 @@ export async function ui(urls: readonly string[], options: ScanOptions, port: nu
     };
   };
   const watch = async (): Promise<void> => {
-    for await (const seen of snapshots(new LockScanner(options), deployment, SNAPSHOT_EVERY_MS)) {
+    for await (const seen of snapshots(new LockScanner(deployment), SNAPSHOT_EVERY_MS)) {
+      stale = "snapshot" in seen ? undefined : seen;
+      if (!("snapshot" in seen)) continue;
       at = Date.now();
-      trouble = "trouble" in seen ? seen.trouble : undefined;
-      if ("trouble" in seen) continue;
+      freshAt = performance.now();
       snapshot = seen.snapshot;
       history.add(snapshot.locks, at);
     }
   };
   try {
-    const { server, url } = await serve({ state, releases: new Releases(deployment, options) }, port);
+    const { server, url } = await serve({ state, releases: new Releases(deployment) }, port);
     print(
       safe`Open ${url}`,
       safe`Everyone with this address can see and revoke locks. Press Ctrl-C to stop.`,
@@ -71,6 +73,6 @@ export async function ui(urls: readonly string[], options: ScanOptions, port: nu
 }
 
 function costOf(snapshot: Snapshot): NonNullable<State["look"]> {
-  const { keys, scanned, isWhole, leftOut, masters, unanswered, commands, tookMs } = snapshot;
-  return { keys, scanned, isWhole, leftOut, masters, unanswered, commands, tookMs };
+  const { locks: _, ...cost } = snapshot;
+  return cost;
 }

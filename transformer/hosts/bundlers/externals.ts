@@ -2,14 +2,15 @@ import { existsSync, readFileSync } from "node:fs";
 import { parser, type Parser } from "../../parser/parser";
 import { groupedBy } from "../../text/grouped-by";
 import type { Problem } from "../../text/problems";
+import { isInstalled } from "../../resolve/installed";
 import { filesBehind, packageResolver } from "../../resolve/loaded-file";
 import { isTypeScript } from "../../resolve/package-entry";
-import { sourceFileOf, specifiersIn } from "../../resolve/specifiers";
+import { sourceAt, specifiersIn } from "../../resolve/specifiers";
 import type { PlacedProblem } from "../../verify/project";
 import { importProblem, importAt } from "../../verify/source-import";
 import { unlockedIn } from "../../verify/unlocked-file";
 import { findingIn, type Finding } from "../one-file/weaver";
-import { isInstalled, SOURCE_FILES } from "./source-files";
+import { SOURCE_FILES } from "./source-files";
 
 // A bundler may leave a package of the workspace out of its output. Node then loads what the package exports. If that is TypeScript, or
 // JavaScript that was built without the weave, no plugin sees it.
@@ -75,7 +76,7 @@ export function importsKeptIn(
     });
     if (kept.length === 0) return [];
     const ts = parser();
-    const loaded = new Set(specifiersIn(ts, sourceFileOf(ts, importer)).map((literal) => literal.text));
+    const loaded = new Set(specifiersIn(sourceAt(ts, importer)).map((literal) => literal.text));
     return kept.filter((specifier) => loaded.has(specifier)).map((specifier) => ({ specifier, importer }));
   });
 }
@@ -105,15 +106,15 @@ function reportedAt(
   { specifier, importer }: ExternalImport,
   { file, tags }: UnlockedFile,
 ): Reported | undefined {
-  const source = sourceFileOf(ts, importer);
-  const literal = specifiersIn(ts, source).find(({ text }) => text === specifier);
+  const source = sourceAt(ts, importer);
+  const literal = specifiersIn(source).find(({ text }) => text === specifier);
   const imported =
     literal === undefined
-      ? { file: source, specifier, at: { start: 0, end: 0 } } // Another plugin wrote this import.
-      : importAt(literal, source);
+      ? { file: source.file, specifier, at: { start: 0, end: 0 } } // Another plugin wrote this import.
+      : importAt(literal, source.file);
   const kind = isTypeScript(file) ? "externalAsSource" : "unlockedDependency";
   const [found]: PlacedProblem[] = importProblem(kind, imported, tags, file);
-  return found && { path: importer, text: source.text, problem: found.problem };
+  return found && { path: importer, text: source.file.text, problem: found.problem };
 }
 
 function findingsOf({ path, text, problem }: Reported): FindingsInFile {

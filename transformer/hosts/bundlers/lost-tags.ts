@@ -24,22 +24,22 @@ export function tagsLostFrom(path: string, text: string): Finding[] {
   return problems.map((one) => findingIn(onDisk, one));
 }
 
-/** Does the same with positions in the text on disk. */
+/** Returns the lost tags as problems with positions in the text on disk. */
 export function lostTags(
   path: string,
   text: string,
 ): { readonly onDisk: string; readonly problems: readonly Problem[] } {
   const onDisk = textOf(path);
   if (onDisk === undefined || onDisk === text || !mayHaveTags(onDisk)) return { onDisk: text, problems: [] };
-  const { tags, problems } = tagsIn(path, onDisk);
+  const { tags, problems } = checkTags(path, onDisk);
   const present = tagsOfFunctionsIn(path, text, tags);
   if (present === undefined) return { onDisk, problems: [] };
-  const kept = tagsIn(path, text);
+  const kept = checkTags(path, text);
   const unlocked = notLockedBy(withoutKept(present, kept.tags), locksIn(parser(), path, text).locks);
   return {
     onDisk,
     problems: [
-      ...unlocked.map((tag) => problem("tagLostBefore", tag, tag.name ?? tag.flag)),
+      ...unlocked.map((tag) => problem("tagLostBefore", tag, tag.name ?? tag.flag, `@${tag.tag}`)),
       ...(kept.problems.length < problems.length ? problems : []),
     ],
   };
@@ -54,7 +54,7 @@ export function lostTags(
 export function tagsUnseenIn(path: string, code: string, fix: string): Finding[] {
   const onDisk = textOf(path);
   if (onDisk === undefined || !mayHaveTags(onDisk)) return [];
-  const { tags, problems } = tagsIn(path, onDisk);
+  const { tags, problems } = checkTags(path, onDisk);
   const present = tagsOfFunctionsIn(path, code, tags);
   return present === undefined ? [] : unseen(path, onDisk, { tags: present, problems }, [code], fix);
 }
@@ -68,7 +68,7 @@ export function tagsUnseenIn(path: string, code: string, fix: string): Finding[]
 export function tagsUnwovenIn(path: string, code: string, fix: string): Finding[] {
   if (!mayHaveTags(code) || textOf(path) !== undefined) return [];
   const name = SOURCE_FILES.test(path) ? path : `${path}.js`;
-  return unseen(name, code, tagsIn(name, code), [code], fix);
+  return unseen(name, code, checkTags(name, code), [code], fix);
 }
 
 /**
@@ -81,10 +81,10 @@ export function tagsUnwovenIn(path: string, code: string, fix: string): Finding[
 export function tagsUnseenInOutputs(path: string, outputs: readonly string[], fix: string): Finding[] {
   const onDisk = textOf(path);
   if (onDisk === undefined || !mayHaveTags(onDisk)) return [];
-  return unseen(path, onDisk, tagsIn(path, onDisk), outputs, fix);
+  return unseen(path, onDisk, checkTags(path, onDisk), outputs, fix);
 }
 
-interface Tags {
+interface CheckedTags {
   /** The tags that the weave locks. */
   readonly tags: readonly DeclaredTag[];
   readonly problems: readonly Problem[];
@@ -93,7 +93,7 @@ interface Tags {
 function unseen(
   path: string,
   onDisk: string,
-  { tags, problems }: Tags,
+  { tags, problems }: CheckedTags,
   codes: readonly string[],
   fix: string,
 ): Finding[] {
@@ -101,7 +101,9 @@ function unseen(
   const unlocked = notLockedBy(tags, locks);
   if (tags.length > 0 && unlocked.length === 0) return []; // Another copy of Lockweave wove the file and reported its problems.
   return [
-    ...unlocked.map((tag) => findingIn(onDisk, problem("tagNotSeen", tag, tag.name ?? tag.flag, fix))),
+    ...unlocked.map((tag) =>
+      findingIn(onDisk, problem("tagNotSeen", tag, tag.name ?? tag.flag, `@${tag.tag}`, fix)),
+    ),
     ...problems.map((one) => findingIn(onDisk, one)),
   ];
 }
@@ -111,7 +113,7 @@ function textOf(path: string): string | undefined {
   return isFile ? readFileSync(path, "utf8") : undefined;
 }
 
-function tagsIn(path: string, text: string): Tags {
+function checkTags(path: string, text: string): CheckedTags {
   const ts = parser();
   const woven = weave(path, text, { ts, module: "esm" });
   return woven === undefined
@@ -141,7 +143,7 @@ export function tagsOfFunctionsIn(
 }
 
 /**
- * Removes the tags that the text kept, compared by flag and name. Class names do not count, because compilers rename classes: `A.pay`
+ * Removes the tags that the text kept, compared by kind, flag, and name. Class names do not count, because compilers rename classes: `A.pay`
  * becomes `_A.pay`.
  */
 function withoutKept(tags: readonly DeclaredTag[], kept: readonly DeclaredTag[]): DeclaredTag[] {
@@ -153,6 +155,6 @@ function withoutKept(tags: readonly DeclaredTag[], kept: readonly DeclaredTag[])
   });
 }
 
-function idOf({ flag, name = "" }: DeclaredTag): string {
-  return JSON.stringify([flag, name.slice(name.lastIndexOf(".") + 1)]);
+function idOf({ tag, flag, name = "" }: DeclaredTag): string {
+  return JSON.stringify([tag, flag, name.slice(name.lastIndexOf(".") + 1)]);
 }

@@ -4,15 +4,8 @@ import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { importsKeptIn, unlockedExternals, type ExternalImport } from "./externals";
 import { tagsLostFrom, tagsUnseenIn, tagsUnwovenIn } from "./lost-tags";
-import {
-  AS_TEXT,
-  INSTALLED,
-  isInstalled,
-  pathOf,
-  shortPath,
-  SOURCE_FILES,
-  sourceFileOf,
-} from "./source-files";
+import { INSTALLED, isInstalled } from "../../resolve/installed";
+import { AS_TEXT, pathOf, shortPath, SOURCE_FILES, sourceFileOf } from "./source-files";
 import { refusedPlace, unsupportedIn } from "./unsupported";
 
 // Own declarations of the plugin API that Vite, Rollup, and Rolldown share. So a user of one of them does not need the types of the other
@@ -67,7 +60,7 @@ interface Plugin {
   /** Makes Vite call the plugin before its own transform, which removes comments. */
   readonly enforce: "pre";
   readonly transform: {
-    /** Does the same in Rollup and Rolldown. */
+    /** Makes Rollup and Rolldown call the plugin first, too. */
     readonly order: "pre";
     readonly filter: { readonly id: { readonly include: RegExp[]; readonly exclude: RegExp[] } };
     handler(
@@ -112,7 +105,7 @@ function lockweave(options?: PluginOptions): Plugin {
   const weave = fileWeaver(parser(), options);
   const seen = new Set<string>();
   const exclude = [INSTALLED, AS_TEXT];
-  /** If links stay in paths, a package of the workspace is found in `node_modules`. Otherwise the filter saves much time. */
+  /** With `preserveSymlinks`, a package of the workspace has a path in `node_modules`. Otherwise, skipping `node_modules` saves much time. */
   const lookBehindLinks = (keepsLinks = false): void => {
     const at = keepsLinks ? exclude.indexOf(INSTALLED) : -1;
     if (at !== -1) exclude.splice(at, 1);
@@ -234,13 +227,13 @@ function isExternal(context: BuildContext, id: string): boolean {
   return info?.isExternal ?? info?.code == null;
 }
 
-const FIX = "let the other plugin keep the file's own id, so that it comes to Lockweave's plugin";
+const FIX = "let the other plugin keep the file's own ID, so that it comes to Lockweave's plugin";
 
 const FIX_OF_LINK =
   "let the bundler resolve the link in `node_modules` to the package's own path, without `preserveSymlinks`";
 
-const CURE_OF_VIRTUAL =
-  "give this module an id that ends with `.js` or `.ts` and has no `\\0`, or move the function into such a file";
+const FIX_OF_VIRTUAL =
+  "give this module an ID that ends with `.js` or `.ts` and has no `\\0`, or move the function into such a file";
 
 /** Returns the unlocked functions of a module that our plugin does not weave. */
 function unseenIn(id: string, code: string): Finding[] {
@@ -249,10 +242,10 @@ function unseenIn(id: string, code: string): Finding[] {
   return tagsUnseenIn(file, code, INSTALLED.test(file) ? FIX_OF_LINK : FIX);
 }
 
-/** The same of a module that is in no file. */
+/** Returns the unlocked functions of a module that is in no file. */
 function unwovenIn(id: string, code: string): Finding[] {
   const file = fileBehind(id);
-  return AS_TEXT.test(id) || isInstalled(file) ? [] : tagsUnwovenIn(file, code, CURE_OF_VIRTUAL);
+  return AS_TEXT.test(id) || isInstalled(file) ? [] : tagsUnwovenIn(file, code, FIX_OF_VIRTUAL);
 }
 
 /** Returns the path in an ID. Plugins start the IDs that they invent with `\0`, often followed by a prefix of their own. */

@@ -1,34 +1,8 @@
-import { realpathSync } from "node:fs";
 import { relative } from "node:path";
+import { isInstalled } from "../../resolve/installed";
 
 /** Matches the module IDs of files that may contain tags. */
 export const SOURCE_FILES = /\.[cm]?[jt]sx?(?:\?|#[^/\\]*$|$)|[?&]lang[.=][cm]?[jt]sx?(?:&|$)/;
-
-/** Matches paths in `node_modules`. A link there may lead to a package of the user's own: see {@link isInstalled}. */
-export const INSTALLED = /[\\/]node_modules[\\/]/;
-
-const PACKAGE = /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/s;
-const isInstalledByPackage = new Map<string, boolean>();
-
-/** Whether the file belongs to an installed package. A link to a package of the workspace leads out of `node_modules`. */
-export function isInstalled(path: string): boolean {
-  if (!INSTALLED.test(path)) return false;
-  const [directory = path] = PACKAGE.exec(path) ?? [];
-  let found = isInstalledByPackage.get(directory);
-  if (found === undefined) {
-    found = leadsToInstalled(directory);
-    isInstalledByPackage.set(directory, found);
-  }
-  return found;
-}
-
-function leadsToInstalled(directory: string): boolean {
-  try {
-    return INSTALLED.test(realpathSync(directory));
-  } catch {
-    return true; // There is no such directory: a plugin made up the ID, or the path is in an archive.
-  }
-}
 
 /** Matches modules that are imported as text or as a URL, and do not run. Vite runs `?raw=0`. */
 export const AS_TEXT = /[?&](?:raw|url)(?:&|$)/;

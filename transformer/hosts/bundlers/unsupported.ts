@@ -21,7 +21,7 @@ export function refusedPlace(path: string): Unsupported | undefined {
 }
 
 /** Matches an import of the runtime in the sources. */
-const IMPORT = /(["'])lockweave(?:\/(?:runtime|testing|opentelemetry))?\1/;
+const IMPORT = /(["'])lockweave(?:\/(?:runtime|testing|opentelemetry|cron|nest))?\1/;
 
 /** The evidence that a file's locks are in the output. */
 export interface Evidence {

@@ -5,7 +5,8 @@ import { parser } from "../../parser/parser";
 import { COMPONENTS } from "./components";
 import { unlockedExternals, type ExternalImport } from "./externals";
 import { tagsUnseenIn } from "./lost-tags";
-import { AS_TEXT, INSTALLED, isInstalled, pathOf, shortPath, SOURCE_FILES } from "./source-files";
+import { INSTALLED, isInstalled } from "../../resolve/installed";
+import { AS_TEXT, pathOf, shortPath, SOURCE_FILES } from "./source-files";
 import { refusedPlace, unsupportedIn } from "./unsupported";
 
 // Own declarations of the parts of the plugin API of webpack and Rspack that are used here. They are types and not interfaces, because
@@ -73,7 +74,7 @@ function lockweave(options: PluginOptions = {}): Plugin {
   };
   return {
     apply: ({ options: { module, resolve }, hooks }) => {
-      // Only then does a link stay in a path, and a function costs more than an expression in Rspack.
+      // Without `symlinks`, a linked package has a path in `node_modules`. Otherwise a regular expression is enough. Rspack runs it faster.
       const exclude = resolve?.symlinks === false ? isInstalled : INSTALLED;
       module.rules.unshift({ ...rule, exclude });
       hooks.compilation.tap(NAME, (compilation) => {

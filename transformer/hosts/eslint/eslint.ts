@@ -1,3 +1,4 @@
+import { NEED_NAME, TAG_NAME, type TagName } from "../../read/spelling";
 import { markNamesInTags, type RuleContext } from "./names-in-tags";
 
 interface Rule {
@@ -13,8 +14,12 @@ interface Rule {
 interface Config {
   readonly name: string;
   readonly plugins: { readonly lockweave: Plugin };
+  readonly settings: { readonly jsdoc: { readonly structuredTags: Readonly<Record<TagName, object>> } };
   readonly rules: { readonly "lockweave/names-in-tags": "error" };
 }
+
+/** The text after a tag, as eslint-plugin-jsdoc describes it: attributes, and no type. */
+const ATTRIBUTES = { name: "text", type: false } as const;
 
 /**
  * The plugin. It is a class because TypeScript would offer the properties of a plain object as named imports, which Node does not support.
@@ -38,6 +43,8 @@ class Plugin {
     recommended: {
       name: "lockweave/recommended",
       plugins: { lockweave: this },
+      // Defines the tags for eslint-plugin-jsdoc, whose rule `check-tag-names` reports unknown ones.
+      settings: { jsdoc: { structuredTags: { [TAG_NAME]: ATTRIBUTES, [NEED_NAME]: ATTRIBUTES } } },
       rules: { "lockweave/names-in-tags": "error" },
     },
   };

@@ -1,5 +1,5 @@
 import { parser } from "../../parser/parser";
-import { namesInTag, tagsIn } from "../../read/names-in-tags";
+import { namesInTag, parsedTagsIn } from "../../read/names-in-tags";
 
 /** A node of the linter's syntax tree. */
 interface LintNode {
@@ -27,13 +27,14 @@ export interface RuleContext {
 export function markNamesInTags({ filename, sourceCode }: RuleContext): void {
   const ts = parser();
   const file = ts.createSourceFile(filename, sourceCode.text, ts.ScriptTarget.Latest);
-  for (const { tag, found } of tagsIn(ts, file)) {
+  const source = { ts, file };
+  for (const { tag, found } of parsedTagsIn(source)) {
     const body = found?.fn.body;
     if (body === undefined) continue;
     const fn = functionAround(body.getStart(file), sourceCode);
     if (fn === undefined) continue;
     const own = sourceCode.getScope(fn);
-    for (const name of namesInTag(ts, tag, file)) {
+    for (const name of namesInTag(source, tag)) {
       const isParameter = own.set.get(name)?.defs.some(({ type }) => type === "Parameter") === true;
       // A tag cannot refer to a variable of the body with the same name.
       sourceCode.markVariableAsUsed(name, isParameter ? fn : (fn.parent ?? fn));

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import { join, relative, sep } from "node:path";
 import { parser } from "../../parser/parser";
-import { mapToDisk, type Source } from "../../text/source-map";
+import { mapToDisk, type TextOnDisk } from "../../text/source-map";
 import { mayNeedWeave } from "../../weave/weave";
 import type { PluginOptions } from "../one-file/options";
 import { tagError } from "../one-file/file-error";
@@ -83,7 +83,9 @@ export function createTransformer(options: JestOptions = {}): Transformer {
       try {
         const compiled = inner.process?.(file?.code ?? text, path, forCompiler(given));
         if (compiled === undefined)
-          throw new Error(`${name} compiles imported files, but not required ones.`);
+          throw new Error(
+            `${name} compiles imported files, but not required ones. Fix: load this file with \`import\`, or configure a transformer that has \`process()\`.`,
+          );
         return mappedToDisk(file, compiled);
       } finally {
         restore();
@@ -134,7 +136,7 @@ function withoutErrors(file: WovenFile | undefined, path: string): WovenFile | u
 /** Returns the compiled code with source maps that lead to the text on disk. */
 function mappedToDisk(file: WovenFile | undefined, compiled: Transformed): Transformed {
   if (file === undefined) return compiled;
-  const source = (): Source => file.source;
+  const source = (): TextOnDisk => file.source;
   const { map } = compiled;
   const code = mapToDisk("inline", compiled.code, source);
   if (typeof map === "string") return { ...compiled, code, map: mapToDisk(".map", map, source) };

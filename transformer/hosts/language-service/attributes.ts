@@ -1,5 +1,5 @@
 import { ABOUT_ATTRIBUTES } from "../../../runtime/attributes/documentation";
-import { literalOf, type Defaults } from "../../read/options";
+import { literalOf, type Defaults } from "../../read/attributes";
 
 /** Returns the documentation of an attribute in Markdown, for hovers and suggestions. */
 export function aboutAttribute(name: string, defaults: Defaults): string {

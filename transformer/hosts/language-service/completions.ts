@@ -2,14 +2,15 @@ import type * as TS from "typescript";
 import { ABOUT_ATTRIBUTES } from "../../../runtime/attributes/documentation";
 import { ATTRIBUTE_NAMES, ATTRIBUTES, isAttribute } from "../../../runtime/attributes/tag-attributes";
 import { MS_PER_UNIT } from "../../../runtime/base/limits";
-import { TAG_NAME } from "../../read/spelling";
+import { NEED_ATTRIBUTES } from "../../read/need";
+import { NEED_NAME, TAG_NAME } from "../../read/spelling";
 import type { AnyFunction } from "../../read/syntax";
 import type { Tag } from "../../read/tag";
 import { aboutAttribute } from "./attributes";
 import { fieldsOf, parametersOf, stepsOf, typeOfField, typeOfPath, typeOfThis } from "./paths";
 import type { OpenProject } from "./project";
 import { errorClassesIn, typesIn } from "./scope";
-import { tagsIn } from "./tag-at";
+import { editableTagsIn } from "./tag-at";
 
 /** Returns the completions at the offset: those in a tag, or the name of the tag. */
 export function completionsAt(
@@ -20,7 +21,7 @@ export function completionsAt(
 ): TS.CompletionEntry[] {
   const file = project.program.getSourceFile(fileName);
   if (file === undefined) return [];
-  for (const { tag, fn, writtenUpTo } of tagsIn(ts, file)) {
+  for (const { tag, fn, writtenUpTo } of editableTagsIn({ ts, file })) {
     const written = writtenUpTo(offset);
     if (written !== undefined) {
       const rest = /^[\p{ID_Continue}$]*/u.exec(file.text.slice(offset))?.[0].length ?? 0;
@@ -36,7 +37,7 @@ export function completionsAt(
       );
     }
   }
-  return tagNameAt(ts, file.text, offset);
+  return tagNameCompletions(ts, file.text, offset);
 }
 
 /** Returns the details of an entry of {@link completionsAt}. */
@@ -59,21 +60,19 @@ export function completionDetails(
   };
 }
 
-/** Completes the name of the tag, next to those of JSDoc. */
-function tagNameAt(ts: typeof TS, text: string, offset: number): TS.CompletionEntry[] {
+/** Completes the names of our tags, next to those of JSDoc. */
+function tagNameCompletions(ts: typeof TS, text: string, offset: number): TS.CompletionEntry[] {
   const line = text.slice(0, offset).split("\n").at(-1) ?? "";
   const typed = /^\s*(?:\/\*)?\*+[ \t]*@(\w*)$/.exec(line)?.[1];
   if (typed === undefined) return [];
-  return [
-    {
-      name: TAG_NAME,
-      insertText: `${TAG_NAME} businessFlag=`,
-      kind: ts.ScriptElementKind.keyword,
-      kindModifiers: "",
-      sortText: "0",
-      replacementSpan: { start: offset - typed.length, length: typed.length },
-    },
-  ];
+  return [TAG_NAME, NEED_NAME].map((name, index) => ({
+    name,
+    insertText: `${name} businessFlag=`,
+    kind: ts.ScriptElementKind.keyword,
+    kindModifiers: "",
+    sortText: String(index),
+    replacementSpan: { start: offset - typed.length, length: typed.length },
+  }));
 }
 
 interface Suggestion {
@@ -102,12 +101,16 @@ function suggestionsFor(ts: typeof TS, checker: TS.TypeChecker, place: Place): S
   const [typed] = NAME.exec(place.written) ?? [];
   if (typed === undefined) return [];
   const given = new Set(place.tag.attributes.map((attribute) => attribute.name.text));
-  return ATTRIBUTE_NAMES.filter((attribute) => !given.has(attribute)).map((attribute) => ({
-    name: attribute,
-    insertText: `${attribute}=`,
-    kind: ts.ScriptElementKind.memberVariableElement,
-    typed,
-  }));
+  const isAllowed = (attribute: string): boolean =>
+    place.tag.name === TAG_NAME || NEED_ATTRIBUTES.has(attribute);
+  return ATTRIBUTE_NAMES.filter((attribute) => !given.has(attribute) && isAllowed(attribute)).map(
+    (attribute) => ({
+      name: attribute,
+      insertText: `${attribute}=`,
+      kind: ts.ScriptElementKind.memberVariableElement,
+      typed,
+    }),
+  );
 }
 
 function valuesFor(
@@ -128,14 +131,15 @@ function valuesFor(
     suggestions.map((one) => ({ ...one, typed: item }));
   if (!isAttribute(attribute)) return [];
   const row = ATTRIBUTES[attribute];
+  const opened = TEMPLATE_KINDS.has(row.kind) ? OPEN_VALUE.exec(item)?.[1] : undefined;
+  if (opened !== undefined) return fn === undefined ? [] : pathsFrom(ts, checker, fn, [], opened);
   switch (row.kind) {
     case "values":
-    case "condition":
+    case "expression":
+    case "path":
       return fn === undefined ? [] : pathsFrom(ts, checker, fn, [], item);
-    case "template": {
-      const opened = OPEN_VALUE.exec(item)?.[1];
-      return fn === undefined || opened === undefined ? [] : pathsFrom(ts, checker, fn, [], opened);
-    }
+    case "template":
+      return [];
     case "fields": {
       const object = tag.attributes.find(({ name }) => name.text === "keyName")?.items[0].text;
       return fn === undefined || object === undefined
@@ -154,6 +158,9 @@ function valuesFor(
       return whole(words);
   }
 }
+
+/** The kinds of attributes whose values may contain `${...}`. */
+const TEMPLATE_KINDS: ReadonlySet<string> = new Set(["template", "time", "count"]);
 
 /** Matches an open placeholder, and captures the text after its brace, such as `order.` in `mutex:${order.`. */
 const OPEN_VALUE = /\$\{([^}]*)$/;

@@ -1,9 +1,10 @@
 import type * as TS from "typescript";
-import { LOCK_ATTRIBUTES } from "../../../runtime/attributes/table";
-import { didYouMean, meantIn } from "../../text/did-you-mean";
-import { commentsThatMentionIt } from "../../read/comments";
+import type { Source } from "../../parser/parser";
+import { suggestionIn, nearest } from "../../text/did-you-mean";
+import { commentsThatMentionIt } from "../../read/join-points";
+import { hasOnlyCommonJs } from "../../read/module-syntax";
 import { unitCalled } from "../../read/units";
-import { tagsIn } from "./tag-at";
+import { editableTagsIn } from "./tag-at";
 
 /** A change of the file that fixes a problem. */
 export interface Fix {
@@ -12,25 +13,25 @@ export interface Fix {
 }
 
 /** A problem, with the source text that it is about. */
-interface Found {
-  readonly ts: typeof TS;
-  readonly file: TS.SourceFile;
+interface Found extends Source {
   readonly start: number;
   readonly length: number;
   /** The source text at the problem. */
   readonly words: string;
   readonly message: string;
+  /** The texts that the author may mean instead. */
+  readonly replacements?: readonly string[] | undefined;
 }
 
 /** The fixes by the code of the problem. A problem is missing if only the author can fix it. */
 const FIXES: Readonly<Record<string, (found: Found) => readonly Fix[]>> = {
   LW1001: (found) =>
     /^[A-Za-z]\w*:/.test(found.words) ? [changeTo(found, found.words.replace(":", "="))] : [],
-  LW1002: suggested,
+  LW1002: replaced,
   LW1003: withoutTheSecond,
   LW1005: withoutComma,
   LW1006: closedQuote,
-  LW1007: suggested,
+  LW1007: replaced,
   LW1008: asJsDoc,
   LW1009: onItsOwnLine,
   LW1011: withoutParentheses,
@@ -41,22 +42,19 @@ const FIXES: Readonly<Record<string, (found: Found) => readonly Fix[]>> = {
   LW1101: flagOfItsName,
   LW1104: withShortUnit,
   LW1106: (found) => trueOrFalse(found).map((word) => changeTo(found, word)),
-  LW1107: suggested,
-  LW1108: suggested,
-  LW1110: (found) => oneOf(found, LOCK_ATTRIBUTES.onLost.values),
-  LW1111: (found) => {
-    const [, name = "", other = ""] = /did you mean `(\w+)=([^`=]+)`\?$/.exec(found.message) ?? [];
-    const amount = Number.parseInt(other, 10);
-    return [other, `${amount}${name === "lockTime" ? "s" : "ms"}`].map((text) => changeTo(found, text));
-  },
-  LW1114: (found) => oneOf(found, LOCK_ATTRIBUTES.release.values),
-  LW1120: (found) => oneOf(found, LOCK_ATTRIBUTES.mode.values),
-  LW1201: (found) => (meantIn(found.message) === undefined ? inQuotes(found) : suggested(found)),
-  LW1202: suggested,
+  LW1107: replaced,
+  LW1108: replaced,
+  LW1110: replaced,
+  LW1111: replaced,
+  LW1114: replaced,
+  LW1120: replaced,
+  LW1201: (found) => (found.replacements === undefined ? inQuotes(found) : replaced(found)),
+  LW1202: replaced,
   LW1302: makeAsync,
   LW1306: makeAsync,
-  LW1309: ({ file, message }) => {
-    if (message.includes("module.exports")) return []; // It would no longer run as CommonJS.
+  LW1309: (found) => {
+    const { file } = found;
+    if (hasOnlyCommonJs(found)) return []; // It would no longer run as CommonJS.
     const newText = `${file.text.endsWith("\n") ? "" : "\n"}export {};\n`;
     return [{ description: "Add `export {}`", changes: [inserted(file.text.length, newText)] }];
   },
@@ -78,8 +76,13 @@ function inserted(start: number, newText: string): TS.TextChange {
   return { span: { start, length: 0 }, newText };
 }
 
+function replaced(found: Found): readonly Fix[] {
+  return (found.replacements ?? []).map((text) => changeTo(found, text));
+}
+
+/** Reads the suggestion of the compiler, which says it only in its message. */
 function suggested(found: Found): readonly Fix[] {
-  const word = meantIn(found.message);
+  const word = suggestionIn(found.message);
   return word === undefined ? [] : [changeTo(found, word)];
 }
 
@@ -89,13 +92,9 @@ function inQuotes(found: Found): readonly Fix[] {
   return /["'`]/.test(following) ? [] : [changeTo(found, `"${found.words}"`)];
 }
 
-function oneOf(found: Found, words: readonly string[]): readonly Fix[] {
-  const word = meantIn(didYouMean(found.words, words));
-  return word === undefined ? [] : [changeTo(found, word)];
-}
-
-function withoutTheSecond({ ts, file, start }: Found): readonly Fix[] {
-  const all = tagsIn(ts, file).flatMap(({ tag }) => tag.attributes);
+function withoutTheSecond(found: Found): readonly Fix[] {
+  const { file, start } = found;
+  const all = editableTagsIn(found).flatMap(({ tag }) => tag.attributes);
   const attribute = all.find(({ name }) => name.start === start);
   if (attribute === undefined) return [];
   const blanks = /[ \t]*$/.exec(file.text.slice(0, start))?.[0].length ?? 0;
@@ -120,8 +119,9 @@ function closedQuote({ start, words }: Found): readonly Fix[] {
 }
 
 /** Adds a flag named like the function. */
-function flagOfItsName({ ts, file, start, length }: Found): readonly Fix[] {
-  const name = tagsIn(ts, file).find(({ tag }) => tag.word.start === start)?.name;
+function flagOfItsName(found: Found): readonly Fix[] {
+  const { start, length } = found;
+  const name = editableTagsIn(found).find(({ tag }) => tag.word.start === start)?.name;
   const flag = /[A-Za-z]\w*$/.exec(name ?? "")?.[0];
   if (flag === undefined) return [];
   const newText = ` businessFlag=${flag}`;
@@ -138,8 +138,9 @@ function withoutComma({ file, start, length }: Found): readonly Fix[] {
 }
 
 /** Turns `/* @redisLock ... *\/` or `// @redisLock ...` into a doc comment. */
-function asJsDoc({ ts, file, start }: Found): readonly Fix[] {
-  const comments = [...commentsThatMentionIt(ts, file)].map(({ comment }) => comment);
+function asJsDoc(found: Found): readonly Fix[] {
+  const { file, start } = found;
+  const comments = [...commentsThatMentionIt(found)].map(({ comment }) => comment);
   return comments
     .filter((comment) => comment.start <= start && start < comment.end)
     .map((comment) => {
@@ -171,7 +172,7 @@ function withoutParentheses({ start, length, words, file: { text } }: Found): re
 }
 
 function trueOrFalse({ words }: Found): string[] {
-  const word = meantIn(didYouMean(words, ["true", "false"]));
+  const word = nearest(words, ["true", "false"]);
   if (/^(?:yes|y|on|1)$/i.test(words) || word === "true") return ["true"];
   return /^(?:no|n|off|0)$/i.test(words) || word === "false" ? ["false"] : [];
 }
@@ -185,8 +186,9 @@ function withShortUnit(found: Found): readonly Fix[] {
 }
 
 /** Adds `async` to the function whose tag has the problem. */
-function makeAsync({ ts, file, start }: Found): readonly Fix[] {
-  const fn = tagsIn(ts, file).find(({ tag }) => tag.word.start === start)?.fn;
+function makeAsync(found: Found): readonly Fix[] {
+  const { file, start } = found;
+  const fn = editableTagsIn(found).find(({ tag }) => tag.word.start === start)?.fn;
   if (fn === undefined) return [];
   const modifier = fn.modifiers?.at(-1);
   const after = modifier === undefined ? fn.getStart(file) : modifier.end;

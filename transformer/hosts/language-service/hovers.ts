@@ -1,8 +1,9 @@
 import type * as TS from "typescript";
+import { NEED_NAME } from "../../read/spelling";
 import type { Span } from "../../text/span";
 import { aboutAttribute } from "./attributes";
 import type { OpenProject } from "./project";
-import { tagsIn, type TagInFile } from "./tag-at";
+import { editableTagsIn, type EditableTag } from "./tag-at";
 
 /** Returns the documentation of the tag or attribute at the offset. */
 export function hoverAt(
@@ -13,7 +14,7 @@ export function hoverAt(
 ): TS.QuickInfo | undefined {
   const file = program.getSourceFile(fileName);
   if (file === undefined) return undefined;
-  for (const found of tagsIn(ts, file)) {
+  for (const found of editableTagsIn({ ts, file })) {
     const { tag } = found;
     if (isAt(tag.word, offset)) {
       return info(ts, tag.word, `(lock) ${keyOf(found)}`, aboutTag(found));
@@ -28,7 +29,7 @@ export function hoverAt(
 }
 
 /** Returns the key of the lock, as `lockweave list` shows it. */
-function keyOf({ tag }: TagInFile): string {
+function keyOf({ tag }: EditableTag): string {
   const valuesOf = (name: string): string[] =>
     tag.attributes.find((attribute) => attribute.name.text === name)?.items.map(({ text }) => text) ?? [];
   const [whole] = valuesOf("key");
@@ -42,8 +43,11 @@ function keyOf({ tag }: TagInFile): string {
   return `LOCK_${flag}${parts.length === 0 ? "" : `_${parts.map((part) => `{${part}}`).join(",")}`}`;
 }
 
-function aboutTag({ name }: TagInFile): string {
-  return name === undefined ? "" : `\`${name}\` runs only while it holds this lock.`;
+function aboutTag({ name, tag }: EditableTag): string {
+  if (name === undefined) return "";
+  return tag.name === NEED_NAME
+    ? `\`${name}\` throws a \`LockNotHeldError\` unless its caller holds this lock.`
+    : `\`${name}\` runs only while it holds this lock.`;
 }
 
 function info(ts: typeof TS, { start, end }: Span, title: string, documentation: string): TS.QuickInfo {

@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { namesIn } from "../../read/scopes";
+import { namesIn } from "../../read/names";
 import type { AnyFunction } from "../../read/syntax";
 
 // Resolves the paths in a tag with the types of the tagged function.

@@ -1,14 +1,16 @@
 import type * as TS from "typescript";
 import type { Span } from "../../text/span";
 import { completionDetails, completionsAt } from "./completions";
+import type { TagDiagnostic } from "../diagnostics/own-problems";
 import { problemsOf } from "./diagnostics";
 import { hoverAt } from "./hovers";
+import { inlayHints } from "./inlay-hints";
 import { projectOf, type OpenProject } from "./project";
+import { outlivedLocks } from "./outlived-locks";
 import { FIXABLE, fixesAt, isInTag } from "./quick-fixes";
 import { declaredNames, referenceAt, type DeclaredName } from "./references";
 import { renamedInTags } from "./renames";
 import { typeErrors } from "./type-errors";
-import { workThatOutlives } from "./work-that-outlives";
 import { organizing, withoutUsed } from "./unused";
 
 /** The plugin that tsserver loads. It adds the results for tags to those of TypeScript. */
@@ -40,10 +42,10 @@ function answers(
     return found && answer(found.declared, textSpan(found.reference));
   };
   const ofTypes = typeErrors(ts);
-  const ownDiagnostics = (project: OpenProject, fileName: string): TS.Diagnostic[] => [
+  const ownDiagnostics = (project: OpenProject, fileName: string): TagDiagnostic[] => [
     ...problemsOf(ts, project, fileName),
     ...ofTypes(project, fileName),
-    ...workThatOutlives(ts, project, fileName),
+    ...outlivedLocks(ts, project, fileName),
   ];
   const renameLocations = (
     fileName: string,
@@ -87,6 +89,10 @@ function answers(
         return about && { ...about, textSpan: word };
       }) ??
       theirs.getQuickInfoAtPosition(fileName, offset, ...rest),
+    provideInlayHints: (fileName, span, ...rest) => [
+      ...theirs.provideInlayHints(fileName, span, ...rest),
+      ...ask((project) => inlayHints(ts, project, fileName, span), []),
+    ],
     getDefinitionAndBoundSpan: (fileName, offset) =>
       forName(fileName, offset, (declared, word) => {
         const definitions = theirs.getDefinitionAtPosition(declared.fileName, declared.start);

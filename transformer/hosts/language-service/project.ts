@@ -1,11 +1,16 @@
 import type * as TS from "typescript";
-import { readDefaults, type Defaults } from "../../read/options";
+import { readTransactions, type Starter } from "../../analyze/transaction-libraries";
+import { readDefaults, type Defaults } from "../../read/attributes";
 
 /** A snapshot of a project that is open in the editor. */
 export interface OpenProject {
   readonly program: TS.Program;
   /** The defaults in the plugin's entry, for tags that do not set these options. */
   readonly defaults: Defaults;
+  /** What starts transactions in this project, as the plugin's entry names it. */
+  readonly starters: readonly Starter[];
+  /** Whether the editor shows the lock of each function. The plugin's entry can turn this off. */
+  readonly hasInlayHints: boolean;
   /** Signals that the editor no longer needs the result. */
   readonly cancellation: TS.CancellationToken;
 }
@@ -21,8 +26,8 @@ export function projectOf(ts: typeof TS, info: TS.server.PluginCreateInfo): Proj
       const program = info.languageService.getProgram();
       if (program === undefined) return otherwise;
       try {
-        const defaults = defaultsOf(info.config, program);
-        return answer({ program, defaults, cancellation: cancellationOf(ts, info) });
+        const options = optionsOf(info.config, program);
+        return answer({ program, ...options, cancellation: cancellationOf(ts, info) });
       } catch (error) {
         if (error instanceof ts.OperationCanceledException) throw error;
         info.project.projectService.logger.info(`lockweave: ${String((error as Error).stack)}`);
@@ -47,14 +52,23 @@ function cancellationOf(ts: typeof TS, info: TS.server.PluginCreateInfo): TS.Can
 interface Entry {
   readonly transform?: string;
   readonly defaults?: unknown;
+  readonly transactions?: unknown;
+  readonly inlayHints?: unknown;
 }
 
 const TRANSFORMER: ReadonlySet<string | undefined> = new Set(["lockweave/transformer", "lockweave"]);
 
-/** Returns the defaults of our own entry, or of the entry of the transformer. The compiler reports errors in them. */
-function defaultsOf(own: Entry, program: TS.Program): Defaults {
+/** Returns the options of our own entry, or of the entry of the transformer. The compiler reports errors in them. */
+function optionsOf(
+  own: Entry,
+  program: TS.Program,
+): Pick<OpenProject, "defaults" | "starters" | "hasInlayHints"> {
   const { plugins } = program.getCompilerOptions();
   const entries = (Array.isArray(plugins) ? plugins : []) as readonly Entry[];
   const weaving = entries.find(({ transform }) => TRANSFORMER.has(transform));
-  return readDefaults(own.defaults ?? weaving?.defaults ?? {}).defaults;
+  return {
+    defaults: readDefaults(own.defaults ?? weaving?.defaults ?? {}).defaults,
+    starters: readTransactions(own.transactions ?? weaving?.transactions).starters,
+    hasInlayHints: (own.inlayHints ?? weaving?.inlayHints) !== false,
+  };
 }

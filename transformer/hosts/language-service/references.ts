@@ -6,7 +6,7 @@ import type { Item, Tag, Word } from "../../read/tag";
 import type { Span } from "../../text/span";
 import { parametersOf, present, stepInto, stepsOf, typeOfPath, typeOfThis } from "./paths";
 import { inScope, resolved } from "./scope";
-import { tagsIn } from "./tag-at";
+import { editableTagsIn } from "./tag-at";
 
 /** A name in a tag, with the symbol that it refers to. */
 export interface Reference extends Span {
@@ -22,7 +22,7 @@ export interface DeclaredName extends Span {
 export function referencesIn(ts: typeof TS, program: TS.Program, file: TS.SourceFile): Reference[] {
   if (program.isSourceFileFromExternalLibrary(file)) return [];
   const checker = program.getTypeChecker();
-  return tagsIn(ts, file).flatMap(({ tag, fn }) => {
+  return editableTagsIn({ ts, file }).flatMap(({ tag, fn }) => {
     if (fn === undefined) return [];
     return tag.attributes.flatMap(({ name, items }) =>
       items.flatMap((item) => inValue(ts, checker, fn, tag, name.text, item)),
@@ -62,9 +62,12 @@ function inValue(
   const row = ATTRIBUTES[attribute];
   switch (row.kind) {
     case "values":
-    case "condition":
+    case "expression":
+    case "path":
     case "template":
-      return codeIn(ts, attribute, item, fn.getSourceFile()).flatMap((code) =>
+    case "time":
+    case "count":
+      return codeIn({ ts, file: fn.getSourceFile() }, attribute, item).flatMap((code) =>
         inExpression(ts, checker, fn, code),
       );
     case "fields":

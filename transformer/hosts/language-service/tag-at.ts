@@ -1,10 +1,10 @@
-import type * as TS from "typescript";
-import { tagsIn as readTags } from "../../read/names-in-tags";
+import type { Source } from "../../parser/parser";
+import { parsedTagsIn } from "../../read/names-in-tags";
 import type { AnyFunction } from "../../read/syntax";
 import { withoutMargins, type Tag } from "../../read/tag";
 
 /** A tag in a file, valid or not. */
-export interface TagInFile {
+export interface EditableTag {
   readonly tag: Tag;
   /** The tagged function. */
   readonly fn: AnyFunction | undefined;
@@ -15,11 +15,11 @@ export interface TagInFile {
 }
 
 /** Returns the tags of the file. */
-export function tagsIn(ts: typeof TS, file: TS.SourceFile): TagInFile[] {
-  return readTags(ts, file).map(({ tag, comment, found }) => {
+export function editableTagsIn(source: Source): EditableTag[] {
+  return parsedTagsIn(source).map(({ tag, comment, found }) => {
     const writtenUpTo = (offset: number): string | undefined => {
       if (offset <= tag.word.end || offset > comment.end) return undefined;
-      const content = withoutMargins(file.text, comment);
+      const content = withoutMargins(source.file.text, comment);
       const written = content.slice(tag.word.end - comment.start, offset - comment.start);
       return ANOTHER_TAG.test(written) ? undefined : written;
     };

@@ -1,9 +1,9 @@
 import type * as TS from "typescript";
-import type { Defaults } from "../../read/options";
-import { isOfTag } from "../../weave/weave";
+import type { Defaults } from "../../read/attributes";
+import { compilerErrorsInTags } from "../diagnostics/to-disk";
 import type { Compiler } from "../ts-patch/compiler";
 import { reportOnDisk } from "../ts-patch/report-on-disk";
-import { createAgain } from "../ts-patch/weave-program";
+import { recreateProgram } from "../ts-patch/weave-program";
 import { internals, wovenAlone, type WovenFile, type WovenFiles } from "../ts-patch/woven-files";
 import type { OpenProject } from "./project";
 
@@ -27,7 +27,7 @@ export function typeErrors(ts: typeof TS): TypeErrors {
   const wovenOf = (program: TS.Program, file: TS.SourceFile, defaults: Defaults): WovenFile | undefined => {
     if (!cache.has(file)) cache.set(file, wovenAlone(compiler, program, file, defaults));
     const found = cache.get(file);
-    return found === undefined || found.woven.sites.length === 0 ? undefined : found;
+    return found === undefined || found.woven.tags.length === 0 ? undefined : found;
   };
   const createState = ({ program, defaults }: OpenProject): WovenState => {
     const files = new Map<string, WovenFile>();
@@ -39,7 +39,7 @@ export function typeErrors(ts: typeof TS): TypeErrors {
     const before =
       current !== undefined && hasSameFiles(current.original, program) ? current.program : program;
     const host = ts.createCompilerHost(program.getCompilerOptions());
-    const woven = createAgain(compiler, program, host, files, before);
+    const woven = recreateProgram(compiler, program, host, files, before);
     reportOnDisk(ts, woven, files, []);
     return { original: program, files, program: woven };
   };
@@ -55,11 +55,13 @@ export function typeErrors(ts: typeof TS): TypeErrors {
     checkedFiles.add(fileName);
     if (current?.original !== program || !current.files.has(internals(file).path))
       current = createState(project);
-    return current.program
-      .getSemanticDiagnostics(current.program.getSourceFile(fileName), cancellation)
-      .filter(({ source, start }) => source !== "lockweave" && start !== undefined)
-      .filter(({ start = 0 }) => isOfTag(woven.woven.sites, file.text, start))
-      .map((found) => Object.assign(found, { file }));
+    const found = current.program.getSemanticDiagnostics(
+      current.program.getSourceFile(fileName),
+      cancellation,
+    );
+    return compilerErrorsInTags(found, woven.woven.tags, file.text).map((error) =>
+      Object.assign(error, { file }),
+    );
   };
 }
 

@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { UNUSED_NAMES } from "../diagnostics";
+import { UNUSED_NAMES } from "../diagnostics/own-problems";
 import type { OpenProject } from "./project";
 import { declaredNames, referencesIn, type DeclaredName } from "./references";
 

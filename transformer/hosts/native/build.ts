@@ -1,20 +1,21 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Parser } from "../../parser/parser";
-import { editMap, ledToDisk, type SourceMap } from "../../text/source-map";
-import { UNUSED_NAMES } from "../diagnostics";
+import { editMap, mappedToDisk, type SourceMap } from "../../text/source-map";
+import { mayHaveDirectives, withDirectives } from "../diagnostics/comment-directives";
+import { UNUSED_NAMES } from "../diagnostics/own-problems";
 import type { NativeCompiler } from "./compiler";
 import { parseDiagnostics, type CompilerDiagnostic } from "./compiler-output";
 import { unlockedDependencies, unlockedImports } from "./dependencies";
 import { MapRoots } from "./map-roots";
-import { Mirror, withDirectives } from "./mirror";
+import { Mirror } from "./mirror";
 import { offsetInTag, problemsIn, diagnosticFor, diagnosticAt, toDisk } from "./report-on-disk";
 import { openNativeProject, type NativeProject } from "./project";
 
 export interface Built {
   /** The exit code that the compiler would return. */
   readonly code: number;
-  readonly said: readonly CompilerDiagnostic[];
+  readonly diagnostics: readonly CompilerDiagnostic[];
   /** The compiler's output that refers to no place. */
   readonly others: readonly string[];
   readonly warnings: readonly CompilerDiagnostic[];
@@ -67,7 +68,7 @@ export function buildNative(ts: Parser, compiler: NativeCompiler, config: string
     if (!failed || !blocksEmit) writeOutputs(mirror, project);
     return {
       code: failed ? (blocksEmit || options["noEmit"] === true ? 1 : 2) : 0,
-      said: all,
+      diagnostics: all,
       others,
       warnings: problemsIn(project, "warnings"),
       sources: [...sources, ...project.configs.map(({ path }) => path)],
@@ -95,7 +96,7 @@ function mayReport(
   { woven }: NativeProject,
 ): boolean {
   const text = (one.file !== undefined && woven.get(one.file)?.text) || "";
-  return isAmong(one, original) || !/@ts-(?:ignore|expect-error)/.test(text);
+  return isAmong(one, original) || !mayHaveDirectives(text);
 }
 
 function isAmong(one: CompilerDiagnostic, others: readonly CompilerDiagnostic[]): boolean {
@@ -123,7 +124,7 @@ function writeOutputs(mirror: Mirror, project: NativeProject): void {
         const found = project.woven.get(source);
         return found && { text: found.text, positions: found.woven.positions };
       });
-      return roots.applyToMap(ledToDisk(map, sourceTexts), sources);
+      return roots.applyToMap(mappedToDisk(map, sourceTexts), sources);
     });
     const mapPath = `${path}.map`;
     const map = outputs.get(mapPath);

@@ -4,6 +4,7 @@ import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
 import type { SourceMap } from "../../text/source-map";
 import type { PlacedProblem, Project, TaggedFile } from "../../verify/project";
+import { taggedFile } from "../../verify/tagged-file";
 import type { NativeCompiler } from "./compiler";
 import { unlockedDependencies, unlockedImports } from "./dependencies";
 import { Mirror } from "./mirror";
@@ -25,9 +26,7 @@ export function checkableProject(
 ): Project {
   const project = openNativeProject(ts, compiler, config, cwd);
   const files = [...project.woven].flatMap(([file, { text, woven }]): TaggedFile[] => {
-    if (woven.sites.length + woven.diagnostics.length + woven.warnings.length === 0) return [];
-    const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
-    return [{ source, sites: woven.sites, problems: woven.diagnostics, warnings: woven.warnings }];
+    return taggedFile(ts.createSourceFile(file, text, ts.ScriptTarget.Latest), woven);
   });
   let emitted: ReadonlyMap<string, ReadonlyMap<string, string>> | undefined;
   return {

@@ -21,7 +21,7 @@ export function compiledFiles(
       .filter((file) => /(?<!\.d)\.[cm]?[jt]sx?$/.test(file))
       .map((file) => [file, parsed(ts, file)] as const),
   );
-  const specifiers = new Map(Array.from(files.values(), (file) => [file, allSpecifiersIn(ts, file)]));
+  const specifiers = new Map(Array.from(files.values(), (file) => [file, allSpecifiersIn({ ts, file })]));
   const rootDir = pathIn(configs, "rootDir") ?? dirname(config);
   const outDir = pathIn(configs, "outDir");
   return {

@@ -4,6 +4,7 @@ import type { Parser } from "../../parser/parser";
 import { mayHaveTags } from "../../read/spelling";
 import { problem, type Problem } from "../../text/problems";
 import { unlockedByDeclarations } from "../../verify/declared";
+import { namesOf } from "../../verify/source-import";
 import { unlockedByLinks, unlockedByPaths } from "../../verify/unlocked-imports";
 import type { PlacedProblem } from "../../verify/project";
 import { compiledFiles } from "./compiled-files";
@@ -16,10 +17,13 @@ export function unlockedDependencies(ts: Parser, { declarations, configs }: Nati
     if (references.some((dir) => !relative(dir, fileName).startsWith(".."))) return [];
     const text = readFileSync(fileName, "utf8");
     if (!mayHaveTags(text) && !text.includes("sourceMappingURL=")) return [];
-    const unlocked = unlockedByDeclarations(ts, ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest));
+    const unlocked = unlockedByDeclarations({
+      ts,
+      file: ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest),
+    });
     if (unlocked === undefined) return [];
-    const names = unlocked.tags.map(({ name, flag }) => `\`${name ?? flag}\``).join(", ");
-    return [problem("unlockedDependency", { start: 0, end: 0 }, names, basename(unlocked.javaScript))];
+    const { tags, javaScript } = unlocked;
+    return [problem("unlockedDependency", { start: 0, end: 0 }, namesOf(tags), basename(javaScript))];
   });
 }
 

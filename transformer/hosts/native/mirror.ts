@@ -11,8 +11,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, parse, relative, resolve, sep } from "node:path";
-import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
+import { withoutDirectives } from "../diagnostics/comment-directives";
 import type { NativeCompiler } from "./compiler";
 import { parseDiagnostics, type Parsed } from "./compiler-output";
 import type { NativeProject } from "./project";
@@ -196,36 +196,4 @@ const JAVASCRIPT_ONLY = {
   isolatedDeclarations: false,
   noEmitOnError: false,
   skipLibCheck: true, // The run on the originals checks the libraries.
-};
-
-/**
- * Disguises `@ts-ignore` and `@ts-expect-error`. Such a directive above a function applies to the line on disk, and never to the tag, but
- * the weave puts the tag's key into that line.
- */
-function withoutDirectives(ts: Parser, fileName: string, code: string): string {
-  const { commentDirectives = [] } = ts.createSourceFile(
-    fileName,
-    code,
-    ts.ScriptTarget.Latest,
-  ) as DirectedFile;
-  let text = code;
-  for (const { range } of commentDirectives) {
-    const comment = text.slice(range.pos, range.end).replace(DIRECTIVE, `@ts${DISGUISE}`);
-    text = text.slice(0, range.pos) + comment + text.slice(range.end);
-  }
-  return text;
-}
-
-const DIRECTIVE = /@ts-(?=ignore|expect-error)/g;
-/** A hyphen that looks like the original one and has the same length. */
-const DISGUISE = "\u2010";
-
-/** Restores the directives in emitted code, which keeps comments. */
-export function withDirectives(emitted: string): string {
-  return emitted.replaceAll(`@ts${DISGUISE}`, "@ts-");
-}
-
-/** An internal field of TypeScript that its declarations omit. */
-type DirectedFile = TS.SourceFile & {
-  readonly commentDirectives?: readonly { readonly range: TS.TextRange }[];
 };

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { dirname, extname, isAbsolute, join, resolve } from "node:path";
-import type * as TS from "typescript";
-import type { Parser } from "../../parser/parser";
+import type { Parser, Source } from "../../parser/parser";
 import { isCommonJsScript, moduleSyntax } from "../../read/module-syntax";
-import { readDefaults } from "../../read/options";
+import { readDefaults } from "../../read/attributes";
 import type { Problem } from "../../text/problems";
 import type { ModuleFormat } from "../../weave/runtime-import";
-import { mayNeedWeave, weave, type Woven } from "../../weave/weave";
+import { mayNeedWeave, weave } from "../../weave/weave";
+import type { WovenText } from "../diagnostics/to-disk";
 import { pathInPackage } from "../path-in-package";
 import type { NativeCompiler } from "./compiler";
 import { configFiles, type ConfigFile } from "./config";
@@ -27,12 +27,7 @@ export interface NativeProject {
   readonly plugin: PluginEntry | undefined;
   /** The problems of our entry in tsconfig.json. */
   readonly problems: readonly Problem[];
-  readonly woven: ReadonlyMap<string, WovenSource>;
-}
-
-interface WovenSource {
-  readonly text: string;
-  readonly woven: Woven;
+  readonly woven: ReadonlyMap<string, WovenText>;
 }
 
 interface PluginEntry {
@@ -85,14 +80,14 @@ export function openNativeProject(
   const plugin = pluginIn(configs);
   const { defaults, problems } = readDefaults(plugin?.defaults ?? {});
   const woven = new Map(
-    sources.flatMap((file): [string, WovenSource][] => {
+    sources.flatMap((file): [string, WovenText][] => {
       if (!/(?<!\.d)\.[cm]?[jt]sx?$/.test(file)) return [];
       const text = readFileSync(file, "utf8");
       if (!mayNeedWeave(text)) return [];
       const sourceFile = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
       const found = weave(file, text, {
         ts,
-        module: formatOf(ts, sourceFile, options),
+        module: formatOf({ ts, file: sourceFile }, options),
         defaults,
         sourceFile,
         pathOf: pathInPackage,
@@ -135,14 +130,15 @@ function pluginIn(configs: readonly ConfigFile[]): PluginEntry | undefined {
 }
 
 /** Returns the module format in which the compiler will emit the file. */
-function formatOf(ts: Parser, file: TS.SourceFile, options: NativeProject["options"]): ModuleFormat {
+function formatOf(source: Source, options: NativeProject["options"]): ModuleFormat {
+  const { file } = source;
   const module = typeof options["module"] === "string" ? options["module"].toLowerCase() : "";
   const isCommonJs =
     (["commonjs", "amd", "umd"].includes(module) && !extname(file.fileName).startsWith(".m")) ||
-    (module === "preserve" && moduleSyntax(ts, file) === "commonjs") ||
+    (module === "preserve" && moduleSyntax(source) === "commonjs") ||
     (/^node(?:16|18|20|next)$/.test(module) && isCommonJsFile(file.fileName));
   if (!isCommonJs) return "esm";
-  if (module !== "amd" && module !== "umd" && isCommonJsScript(ts, file)) return "script";
+  if (module !== "amd" && module !== "umd" && isCommonJsScript(source)) return "script";
   if (options["erasableSyntaxOnly"] !== true) return "commonjs";
   return options["verbatimModuleSyntax"] === true ? "require" : "esm";
 }

@@ -1,8 +1,8 @@
 import type * as TS from "typescript";
 import { lineStarts } from "../../text/line-starts";
 import type { Problem } from "../../text/problems";
-import { isOfTag } from "../../weave/weave";
-import { adviceInTag, asCompilerProblem, foundOnlyByUs } from "../diagnostics";
+import { asCompilerProblem, notReportedByCompiler } from "../diagnostics/own-problems";
+import { printedToDisk, tagOffsetOf } from "../diagnostics/to-disk";
 import type { CompilerDiagnostic } from "./compiler-output";
 import type { NativeProject } from "./project";
 
@@ -10,7 +10,7 @@ import type { NativeProject } from "./project";
 export function problemsIn({ woven }: NativeProject, kind: "errors" | "warnings"): CompilerDiagnostic[] {
   return [...woven].flatMap(([file, { text, woven: of }]) => {
     const starts = lineStarts(text);
-    return foundOnlyByUs(kind === "errors" ? of.diagnostics : of.warnings).map((found) =>
+    return notReportedByCompiler(kind === "errors" ? of.diagnostics : of.warnings).map((found) =>
       diagnosticFor(found, positionOf(file, found, starts), kind === "errors" ? "error" : "warning"),
     );
   });
@@ -42,24 +42,13 @@ export function diagnosticFor(
 }
 
 /** Maps a diagnostic of a woven text to the text on disk. */
-export function toDisk(one: CompilerDiagnostic, project: NativeProject): CompilerDiagnostic {
-  const found = one.file === undefined ? undefined : project.woven.get(one.file);
-  if (found === undefined) return one;
-  const { line, column } = found.woven.positions.columnToDisk(one.line - 1, one.column - 1);
-  const mapped = { ...one, line: line + 1, column: column + 1 };
-  const offset = offsetOf(mapped, found.text);
-  const advice = adviceInTag(found.woven, found.text, { code: one.code, message: one.message, offset });
-  return advice === undefined ? mapped : { ...mapped, message: `${one.message}\n  ${advice}` };
+export function toDisk(one: CompilerDiagnostic, { woven }: NativeProject): CompilerDiagnostic {
+  const file = one.file === undefined ? undefined : woven.get(one.file);
+  return file === undefined ? one : printedToDisk(one, file);
 }
 
-/** Returns the offset of the diagnostic if it is in a tag. The compiler reports nothing there without the weave. */
+/** Returns the offset of the diagnostic on disk, if it is in a tag. */
 export function offsetInTag(one: CompilerDiagnostic, { woven }: NativeProject): number | undefined {
-  const found = one.file === undefined ? undefined : woven.get(one.file);
-  if (found === undefined) return undefined;
-  const offset = offsetOf(one, found.text);
-  return isOfTag(found.woven.sites, found.text, offset) ? offset : undefined;
-}
-
-function offsetOf({ line, column }: CompilerDiagnostic, text: string): number {
-  return (lineStarts(text)[line - 1] ?? 0) + column - 1;
+  const file = one.file === undefined ? undefined : woven.get(one.file);
+  return file && tagOffsetOf(one, file);
 }

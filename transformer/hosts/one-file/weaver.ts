@@ -4,9 +4,9 @@ import type { Parser } from "../../parser/parser";
 import { didYouMean } from "../../text/did-you-mean";
 import { lineStarts } from "../../text/line-starts";
 import type { Problem } from "../../text/problems";
-import { readDefaults, type Defaults } from "../../read/options";
+import { readDefaults, type Defaults } from "../../read/attributes";
 import { hasOnlyCommonJs, moduleSyntax, type ModuleSyntax } from "../../read/module-syntax";
-import type { Source } from "../../text/source-map";
+import type { TextOnDisk } from "../../text/source-map";
 import type { ModuleFormat } from "../../weave/runtime-import";
 import { mayNeedWeave, weave, type WovenMap } from "../../weave/weave";
 import { pathInPackage } from "../path-in-package";
@@ -34,7 +34,7 @@ export interface WovenFile {
   /** Maps the woven text to the original text. */
   readonly map: WovenMap;
   /** The target for source maps that a compiler creates from `code`. */
-  readonly source: Source;
+  readonly source: TextOnDisk;
   /** The module syntax in which the file imports other modules. */
   readonly syntax: ModuleSyntax;
   /** If there are any, the build should fail. The affected functions refuse to run. */
@@ -66,12 +66,13 @@ export function fileWeaver(parser: Parser, options: PluginOptions = {}): FileWea
     if (!mayNeedWeave(text)) return undefined;
     const name = runAs(fileName);
     const sourceFile = parser.createSourceFile(name, text, parser.ScriptTarget.Latest);
-    if (name !== fileName && !hasBody(parser, sourceFile)) return undefined; // Nothing of it runs.
-    const syntax = moduleSyntax(parser, sourceFile);
+    if (name !== fileName && !hasBody(parser, sourceFile)) return undefined; // It contains only declarations.
+    const source = { ts: parser, file: sourceFile };
+    const syntax = moduleSyntax(source);
     const formatOf = (): ModuleFormat => {
       if (module === "as written") return syntax;
       if (module !== "esm or script") return module;
-      return hasOnlyCommonJs(parser, sourceFile) ? "script" : "esm";
+      return hasOnlyCommonJs(source) ? "script" : "esm";
     };
     const woven = weave(fileName, text, {
       ts: parser,
@@ -119,7 +120,7 @@ function defaultsOf(options: PluginOptions): Defaults {
   return defaults;
 }
 
-/** What TypeScript takes for declarations. A host may run it all the same. */
+/** Matches names that TypeScript takes for declarations. A host may run such a file nevertheless. */
 const DECLARATIONS = /\.d(?=\.(?:[cm]?ts|[^/\\]+\.ts)$)/g;
 
 /** A name by which TypeScript parses `pay.d.orders.ts` as code. */

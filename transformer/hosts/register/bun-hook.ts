@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { basename } from "node:path";
+import { basename, join, sep } from "node:path";
 import { inlineMap } from "../../text/source-map";
 import { weaveFile } from "./tagged-file";
 
@@ -20,11 +20,16 @@ interface Loaded {
   readonly loader: string;
 }
 
+/** The built files of Lockweave. If the package is linked, they are outside of `node_modules`, and Bun cannot load them through a plugin. */
+const OURS = join(__dirname, "../../..", sep).replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`);
+
 /**
  * Matches sources outside of installed packages. For those packages, Bun does not call the plugin. Files without an extension are left out,
  * because Bun needs a result for each file, and does not say whether an import takes it as text.
  */
-const OWN_SOURCES = /^(?!.*[\\/]node_modules[\\/]).*\.[cm]?[jt]sx?(?:\?.*)?$/;
+const OWN_SOURCES = new RegExp(
+  String.raw`^(?!${OURS})(?!.*[\\/]node_modules[\\/]).*\.[cm]?[jt]sx?(?:\?.*)?$`,
+);
 
 /** Makes Bun load files with their locks. Bun has no hooks like those of Node, but it applies plugins to the running program. */
 export function hookBun(): void {

@@ -7,14 +7,17 @@ import { problem } from "../../text/problems";
 import { fileError } from "../one-file/file-error";
 import { pathOf } from "./load-file";
 import { shownPath } from "./tagged-file";
-import { isInstalled } from "./unlocked";
+import { isInstalled } from "../../resolve/installed";
 import { hookWorkers, type WorkerKind } from "./workers";
 
 const HOOK = "lockweave/register";
 
-/** Makes workers of Deno, and processes that `fork()` starts, load the hook, which they do not inherit. */
+/** Makes workers of Deno, and processes that it starts, load the hook, which they do not inherit. */
 export function hookDenoWorkers(): void {
-  hookWorkers((kind, [entry, options]) => [startOf(kind, entry, options), options]);
+  const { Worker: original } = globalThis as unknown as { Worker: { readonly prototype: object } };
+  const stop = hookWorkers((kind, [entry, options]) => [startOf(kind, entry, options), options]);
+  guard(original.prototype, stop);
+  passToProcesses();
   const fork = childProcess.fork as (file: unknown, ...others: unknown[]) => childProcess.ChildProcess;
   childProcess.fork = (file: unknown, ...others: unknown[]) => {
     const options = others.find((other) => Object(other) === other && !Array.isArray(other));
@@ -27,11 +30,56 @@ export function hookDenoWorkers(): void {
   module.syncBuiltinESMExports();
 }
 
-/** Deno ignores `execArgv`, but takes `--require` from this variable. */
+/**
+ * Calls the function before each use of a web worker. Deno emits no event for a worker whose class was stored before the hook, but nobody can
+ * talk to a worker without these members.
+ */
+function guard(prototype: object, stop: (worker: object) => void): void {
+  for (const name of ["addEventListener", "postMessage", "onmessage", "onmessageerror", "onerror"]) {
+    const { value, get, set, ...flags } = memberOf(prototype, name) ?? {};
+    Object.defineProperty(prototype, name, {
+      ...flags,
+      configurable: true,
+      ...(typeof value === "function" && { value: guarded(value as Method, stop) }),
+      ...(set !== undefined && { get, set: guarded(set, stop) }),
+    });
+  }
+}
+
+type Method = (this: object, ...args: unknown[]) => unknown;
+
+function guarded(method: Method, stop: (worker: object) => void): Method {
+  return function (...args) {
+    stop(this);
+    return method.apply(this, args);
+  };
+}
+
+function memberOf(object: object | null, name: string): PropertyDescriptor | undefined {
+  if (object === null) return undefined;
+  return (
+    Object.getOwnPropertyDescriptor(object, name) ?? memberOf(Object.getPrototypeOf(object) as object, name)
+  );
+}
+
+/** Processes inherit the environment, also from `spawn()`, from `Deno.Command`, and from a `fork` that was stored before the hook. */
+function passToProcesses(): void {
+  try {
+    process.env["NODE_OPTIONS"] = optionsWithHook(process.env["NODE_OPTIONS"]);
+  } catch {
+    // Deno runs without the permission to change its environment.
+  }
+}
+
 function withHook(options: childProcess.ForkOptions): childProcess.ForkOptions {
-  const { NODE_OPTIONS: before = "", ...env } = options.env ?? process.env;
+  const { NODE_OPTIONS: before, ...env } = options.env ?? process.env;
+  return { ...options, env: { ...env, NODE_OPTIONS: optionsWithHook(before) } };
+}
+
+/** Deno ignores `execArgv`, but takes `--require` from `NODE_OPTIONS`. */
+function optionsWithHook(before = ""): string {
   const hook = `--require ${JSON.stringify(require.resolve(HOOK))}`;
-  return { ...options, env: { ...env, NODE_OPTIONS: before.includes(hook) ? before : `${hook} ${before}` } };
+  return before.includes(hook) ? before : `${hook} ${before}`.trimEnd();
 }
 
 /** Returns a module that loads the hook before the entry of a worker. Code that is not in a file needs no hook, and starts as it is. */

@@ -21,7 +21,7 @@ type LoadHook = <Result>(
 export function hookImport(): void {
   const hookable = module as unknown as Hookable;
   const { register, registerHooks } = hookable;
-  if (registerHooks === undefined || !getsAlongWithThreads(process.versions.node)) {
+  if (registerHooks === undefined || !worksWithHookThreads(process.versions.node)) {
     const registerOurs = (): void => register(pathToFileURL(require.resolve("lockweave/register/thread")));
     registerOurs();
     hookable.register = (...hooks) => {
@@ -41,7 +41,7 @@ export function hookImport(): void {
 }
 
 /** Whether synchronous hooks work while others have hooks in a separate thread. Before these versions, that broke imports of CommonJS. */
-export function getsAlongWithThreads(version: string): boolean {
+export function worksWithHookThreads(version: string): boolean {
   const [major, minor, patch] = version.split(".").map(Number) as [number, number, number];
   const first = FIRST_BY_MAJOR[major];
   if (first === undefined) return major > 25;

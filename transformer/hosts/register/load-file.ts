@@ -3,7 +3,7 @@ import type { Compiled, Compiler } from "./compilers/compiler";
 import { byNode } from "./compilers/node";
 import { registeredTsNode } from "./compilers/ts-node";
 import { registeredTsx } from "./compilers/tsx";
-import { formatOf } from "./format";
+import { formatOf } from "./compilers/format";
 import { hasNoEnding, isScript, weaveFile } from "./tagged-file";
 
 /**

@@ -2,13 +2,13 @@ import { existsSync, readFileSync } from "node:fs";
 import module from "node:module";
 import type { SourceFile } from "typescript";
 import { parser } from "../../parser/parser";
-import { importedModule } from "../../read/imports";
+import { importedModule } from "../../read/module-syntax";
 import { problem } from "../../text/problems";
+import { isInstalled } from "../../resolve/installed";
 import { loadedFile } from "../../resolve/loaded-file";
 import { fileError } from "../one-file/file-error";
-import { formatOf, type Format } from "./format";
+import { formatOf, type Format } from "./compilers/format";
 import { isScript, shownPath, weaveFile } from "./tagged-file";
-import { isInstalled } from "./unlocked";
 
 // `require()` can load an ES module. In Node 20, no hook sees what that module imports.
 

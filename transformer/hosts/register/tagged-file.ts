@@ -3,11 +3,12 @@ import { extname, relative, sep } from "node:path";
 import { mayNeedWeave } from "../../weave/weave";
 import { tagError } from "../one-file/file-error";
 import { fileWeaver, formatFinding, type FileWeaver, type WovenFile } from "../one-file/weaver";
-import type { Format } from "./format";
+import type { Format } from "./compilers/format";
 import { parser } from "../../parser/parser";
 import { mappedSources } from "../../verify/source-maps";
-import { tsconfigFor } from "./tsconfig";
-import { isInstalled, refuseUnlocked } from "./unlocked";
+import { tsconfigFor } from "./compilers/tsconfig";
+import { isInstalled } from "../../resolve/installed";
+import { refuseUnlocked } from "./unlocked";
 
 /** Whether a file with this name may contain tags. */
 export function isScript(path: string): boolean {

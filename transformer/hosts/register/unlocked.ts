@@ -1,18 +1,20 @@
 import { readFileSync, statSync } from "node:fs";
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { mayHaveTags } from "../../read/spelling";
+import { isInstalled } from "../../resolve/installed";
 import { problem } from "../../text/problems";
 import { tagsInFile, unlockedOf, type Unlocked } from "../../verify/declared";
+import { namesOf } from "../../verify/source-import";
 import { mappedSources } from "../../verify/source-maps";
 import { unlockedBySources, unlockedByTags } from "../../verify/unlocked-file";
 import { tagsOfFunctionsIn } from "../bundlers/lost-tags";
 import { fileError } from "../one-file/file-error";
 import { parser } from "../../parser/parser";
-import { tsconfigFor } from "./tsconfig";
+import { tsconfigFor } from "./compilers/tsconfig";
 
 /**
  * Rejects JavaScript that was built without the weave. Such code has no locks, although there are tags in its own comments, in the
- * declarations beside it, or in its source. Also rejects tagged TypeScript of a package, which tsx would run without a weave. Without a
+ * declarations next to it, or in its source. Also rejects tagged TypeScript of a package, which tsx would run without a weave. Without a
  * tag, the cost is a lookup of the declarations and the source, and a search in their text.
  *
  * @throws an error in the format of the compiler
@@ -28,14 +30,8 @@ export function refuseUnlocked(path: string, code: string): void {
 }
 
 function refuse(name: "unlockedDependency" | "lockOfSourceMissing", path: string, { tags }: Unlocked): never {
-  const names = tags.map((tag) => `\`${tag.name ?? tag.flag}\``).join(", ");
-  const { code, message } = problem(name, { start: 0, end: 0 }, names, basename(path));
+  const { code, message } = problem(name, { start: 0, end: 0 }, namesOf(tags), basename(path));
   throw fileError(`${relative(process.cwd(), path)}: error ${code}: ${message}`);
-}
-
-/** Whether another package built the file, so that it must not be woven here. */
-export function isInstalled(path: string): boolean {
-  return path.includes(`${sep}node_modules${sep}`);
 }
 
 /** Compares code without a source map with the tags of the source that has the same path in the project. */

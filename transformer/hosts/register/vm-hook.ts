@@ -13,7 +13,7 @@ import { tagsOfFunctionsIn } from "../bundlers/lost-tags";
 import { pathOf } from "./load-file";
 import { COMPILE, isLoading } from "./require-hook";
 import { isScript, shownPath } from "./tagged-file";
-import { isInstalled } from "./unlocked";
+import { isInstalled } from "../../resolve/installed";
 
 // Tools such as jiti compile a file themselves, and run it under the name of the file, with `node:vm` or the `_compile` of a module. No hook
 // of `import` or `require` sees that code.
@@ -59,7 +59,7 @@ function refuseUnlockedCode(code: unknown, options: unknown): void {
   const unlocked = present.filter(({ name = "" }) => !sites.has(name));
   if (unlocked.length === 0) return;
   const findings = unlocked.map((tag) =>
-    findingIn(text, problem("tagCompiledElsewhere", tag, tag.name ?? tag.flag)),
+    findingIn(text, problem("tagCompiledElsewhere", tag, tag.name ?? tag.flag, `@${tag.tag}`)),
   );
   throw tagError(shownPath(path), findings);
 }

@@ -15,8 +15,11 @@ export type WorkerKind = "web" | "node";
  * Changes the arguments of each worker that starts. Stops a worker with an error if its class was imported before.
  *
  * @param change returns the arguments that make the worker load the hook
+ * @returns a function that stops a worker with an error, unless it loads the hook
  */
-export function hookWorkers(change: (kind: WorkerKind, args: WorkerArguments) => WorkerArguments): void {
+export function hookWorkers(
+  change: (kind: WorkerKind, args: WorkerArguments) => WorkerArguments,
+): (worker: object) => void {
   const hooked = new WeakSet<object>();
   const withHook = (kind: WorkerKind, original: WorkerClass): WorkerClass =>
     new Proxy(original, {
@@ -31,11 +34,13 @@ export function hookWorkers(change: (kind: WorkerKind, args: WorkerArguments) =>
   threads.Worker = withHook("node", threads.Worker);
   web.Worker = withHook("web", web.Worker);
   module.syncBuiltinESMExports();
-  // Bun emits this event for each worker, and Deno only for those of `node:worker_threads`.
-  process.on("worker", (worker: object & { terminate(): unknown }) => {
+  const stop = (worker: object): void => {
     if (hooked.has(worker)) return;
-    void worker.terminate();
+    void (worker as { terminate(): unknown }).terminate();
     const { code, message } = problem("workerNotSeen", { start: 0, end: 0 });
     throw fileError(`error ${code}: ${message}`);
-  });
+  };
+  // Bun emits this event for each worker, and Deno only for those of `node:worker_threads`.
+  process.on("worker", stop);
+  return stop;
 }

@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { importedModule, RUNTIME } from "../../read/imports";
+import { importedModule, RUNTIME } from "../../read/module-syntax";
 import { isOwnImport, type WovenFile } from "./woven-files";
 
 /**

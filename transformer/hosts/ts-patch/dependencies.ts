@@ -10,7 +10,8 @@ import {
   type Unlocked,
 } from "../../verify/declared";
 import { loadedFromPackage } from "../../resolve/loaded-file";
-import { isInstalled, isTypeScript, javaScriptsOf } from "../../resolve/package-entry";
+import { isInstalled } from "../../resolve/installed";
+import { isTypeScript, javaScriptsOf } from "../../resolve/package-entry";
 import { isLoaded } from "../../resolve/specifiers";
 import type { PlacedProblem } from "../../verify/project";
 import { importProblem, namesOf, importAt, type SourceImport } from "../../verify/source-import";
@@ -26,7 +27,7 @@ export function unlockedDependencies(ts: typeof TS, program: TS.Program): Placed
   return program.getSourceFiles().flatMap((declarations) => {
     if (!declarations.isDeclarationFile || program.isSourceFileDefaultLibrary(declarations)) return [];
     if (referenceOf(program, declarations) !== undefined) return [];
-    const unlocked = unlockedByDeclarations(ts, declarations);
+    const unlocked = unlockedByDeclarations({ ts, file: declarations });
     return unlocked === undefined ? [] : [placed(program, declarations, unlocked)];
   });
 }
@@ -151,7 +152,7 @@ function unlockedIfPaths(ts: typeof TS, program: TS.Program): PlacedProblem[] {
 function isCoveredElsewhere(ts: typeof TS, program: TS.Program, file: TS.SourceFile | undefined): boolean {
   if (file === undefined) return false;
   if (!file.isDeclarationFile || referenceOf(program, file) !== undefined) return true;
-  return unlockedByDeclarations(ts, file) !== undefined;
+  return unlockedByDeclarations({ ts, file }) !== undefined;
 }
 
 // ---- position of the import -----------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 import type * as TS from "typescript";
 import { withoutRuntime } from "./declarations";
-import { toDisk } from "./report-on-disk";
-import type { Source } from "../../text/source-map";
+import { toDisk } from "../diagnostics/to-disk";
+import type { TextOnDisk } from "../../text/source-map";
 import { correctSourceMaps } from "./source-maps";
-import { internals, isOwnImport, type WovenFile, type WovenFiles } from "./woven-files";
+import { findWovenIn, isOwnImport, type WovenFile, type WovenFiles } from "./woven-files";
 
 /** Makes the output of woven files refer to the files on disk. */
 export function emitOnDisk(
@@ -12,8 +12,8 @@ export function emitOnDisk(
   host: TS.CompilerHost,
   files: WovenFiles,
 ): void {
-  const fileOf = (file: TS.SourceFile): WovenFile | undefined => files.get(internals(file).path);
-  const sourceOf = (file: TS.SourceFile): Source | undefined => {
+  const fileOf = findWovenIn(files);
+  const sourceOf = (file: TS.SourceFile): TextOnDisk | undefined => {
     const found = fileOf(file);
     return found && { text: found.onDisk.text, positions: found.woven.positions };
   };
@@ -57,7 +57,7 @@ export function emitOnDisk(
       },
       ...rest,
     );
-    return { ...result, diagnostics: result.diagnostics.map((diagnostic) => toDisk(diagnostic, files)) };
+    return { ...result, diagnostics: result.diagnostics.map((diagnostic) => toDisk(diagnostic, fileOf)) };
   };
 }
 

@@ -1,5 +1,5 @@
 import type * as TS from "typescript";
-import { RUNTIME } from "../../read/imports";
+import { RUNTIME } from "../../read/module-syntax";
 import { isOwnImport, type WovenFile } from "./woven-files";
 
 // A compiler reuses the structure of an older program only while every file has the same imports. With the import that the weave adds, the

@@ -1,5 +1,7 @@
 import type * as TS from "typescript";
-import { mayImportOurs, ownExportsOf, type FindReExports, type OwnExports } from "../../read/lockweave-calls";
+import { ownExportsOf } from "../../read/lockweave-calls";
+import type { FindReExports, OwnExports } from "../../read/meanings";
+import { mayImportOurs } from "../../read/spelling";
 
 /** An internal method of TypeScript that its declarations omit. */
 interface ProgramInternals {
@@ -22,7 +24,7 @@ export function reExportsIn(
 ): (file: TS.SourceFile) => FindReExports | undefined {
   const own = program.getSourceFiles().filter((file) => !file.isDeclarationFile);
   const isBarrel = (file: TS.SourceFile): boolean =>
-    mayImportOurs(file.text) && ownExportsOf(ts, file, () => undefined).size > 0;
+    mayImportOurs(file.text) && ownExportsOf({ ts, file }, () => undefined).size > 0;
   const barrels = own.filter(isBarrel);
   if (barrels.length === 0) return () => undefined;
   const imports = new Map(own.map((file) => [file, importsOf(program, file)]));
@@ -51,7 +53,7 @@ function exportsOfOurs(
   const queue = new Set(barrels);
   for (const file of queue) {
     queue.delete(file);
-    const found = ownExportsOf(ts, file, reExportsBy(imports.get(file), exported));
+    const found = ownExportsOf({ ts, file }, reExportsBy(imports.get(file), exported));
     if (found.size === (exported.get(file)?.size ?? 0)) continue;
     exported.set(file, found);
     for (const importer of importers.get(file) ?? []) queue.add(importer);

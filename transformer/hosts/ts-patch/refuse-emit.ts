@@ -1,13 +1,14 @@
 import type * as TS from "typescript";
-import type { Defaults } from "../../read/options";
+import type { Defaults } from "../../read/attributes";
+import { NEED_NAME, TAG_NAME } from "../../read/spelling";
 import { problem } from "../../text/problems";
 import { emitsCode } from "./dependencies";
-import { diagnosticOf } from "../diagnostics";
+import { diagnosticOf } from "../diagnostics/own-problems";
 import { wovenFiles, type WovenFile } from "./woven-files";
 import type { Compiler } from "./compiler";
 
 /**
- * Makes a program that was not woven throw before it emits a file with a tag, because its code would run without its locks. Declarations
+ * Makes a program that was not woven throw before it emits a file with a tag, because its code would run without its locks and checks. Declarations
  * contain no code, so they are emitted.
  */
 export function refuseToEmit(
@@ -35,7 +36,7 @@ function taggedFiles(
   return [...wovenFiles(ts, program, defaults).values()].filter(
     ({ woven, onDisk }) =>
       (target === undefined || target.fileName === onDisk.fileName) &&
-      woven.sites.length + woven.diagnostics.length > 0,
+      woven.sites.length + woven.needs.length + woven.diagnostics.length > 0,
   );
 }
 
@@ -45,9 +46,12 @@ function refusal(
   files: readonly WovenFile[],
   caller = "the program that called TypeScript",
 ): string {
-  const refused = files.flatMap(({ woven: { sites, diagnostics }, onDisk }) => [
+  const refused = files.flatMap(({ woven: { sites, needs, diagnostics }, onDisk }) => [
     ...sites.map(({ name, start, end }) =>
-      diagnosticOf(ts, problem("emittedUnlocked", { start, end }, name, caller), onDisk),
+      diagnosticOf(ts, problem("emittedUnlocked", { start, end }, name, `@${TAG_NAME}`, caller), onDisk),
+    ),
+    ...needs.map(({ site, at }) =>
+      diagnosticOf(ts, problem("emittedUnlocked", at, site, `@${NEED_NAME}`, caller), onDisk),
     ),
     ...diagnostics.map((found) => diagnosticOf(ts, found, onDisk)),
   ]);

@@ -1,12 +1,12 @@
 import type * as TS from "typescript";
-import { mapToDisk, type Source } from "../../text/source-map";
+import { mapToDisk, type TextOnDisk } from "../../text/source-map";
 
 /** Maps the source maps of compiled woven text, in separate files or inline, to the text on disk. Returns all other output unchanged. */
 export function correctSourceMaps(
   fileName: string,
   output: string,
   compiled: readonly TS.SourceFile[],
-  sourceOf: (file: TS.SourceFile) => Source | undefined,
+  sourceOf: (file: TS.SourceFile) => TextOnDisk | undefined,
 ): string {
   if (!compiled.some((file) => sourceOf(file) !== undefined)) return output;
   return mapToDisk(fileName, output, (name) => sourceNamed(name, compiled, sourceOf));
@@ -19,8 +19,8 @@ export function correctSourceMaps(
 function sourceNamed(
   name: string,
   compiled: readonly TS.SourceFile[],
-  sourceOf: (file: TS.SourceFile) => Source | undefined,
-): Source | undefined {
+  sourceOf: (file: TS.SourceFile) => TextOnDisk | undefined,
+): TextOnDisk | undefined {
   const [only, another] = compiled;
   if (another === undefined) return only && sourceOf(only);
   const end = `/${name.replace(/^(?:\.{0,2}\/)+/, "")}`;

@@ -2,10 +2,11 @@ import type * as TS from "typescript";
 import { inheritedAmong, notOwn } from "../../../runtime/base/options";
 import { didYouMean } from "../../text/did-you-mean";
 import { problem, type Problem } from "../../text/problems";
-import { OPTION_READERS, readDefaults } from "../../read/options";
+import { OPTION_READERS, readDefaults } from "../../read/attributes";
 import { wovenMark } from "../../read/woven-mark";
-import { replaceDirectives } from "./comment-directives";
+import { replaceDirectives } from "../diagnostics/comment-directives";
 import type { PlacedProblem } from "../../verify/project";
+import { readTransactions } from "../../analyze/transaction-libraries";
 import { analysisOf } from "./analysis";
 import { callerOf } from "./caller";
 import type { Compiler } from "./compiler";
@@ -14,7 +15,7 @@ import { emitOnDisk } from "./emit-on-disk";
 import { tagsLostByOthers } from "./lost-tags";
 import { isCompleteIn, importHider, resolveHiddenImports } from "./hidden-imports";
 import { refuseToEmit } from "./refuse-emit";
-import { asCompilerProblem, diagnosticOf } from "../diagnostics";
+import { asCompilerProblem, diagnosticOf } from "../diagnostics/own-problems";
 import { reportOnDisk } from "./report-on-disk";
 import { internals, wovenFiles, type WovenFile, type WovenFiles } from "./woven-files";
 
@@ -24,8 +25,12 @@ export interface PluginConfig {
   readonly transformProgram?: boolean;
   /** The defaults for tags that do not set these options. They have the same names and values as in a tag. */
   readonly defaults?: Readonly<Record<string, unknown>>;
-  /** Whether the build reports how the tagged functions affect each other. */
-  readonly analyze?: boolean;
+  /** Whether the build reports how the tagged functions affect each other. With `"error"`, it reports all findings as errors. */
+  readonly analyze?: boolean | "error";
+  /** What starts transactions in this project, besides the known libraries: `@acme/db#inTransaction`. */
+  readonly transactions?: readonly string[];
+  /** Whether the editor shows the lock of each function. Default `true`. */
+  readonly inlayHints?: boolean;
   /** The TypeScript for `lockweave build` and `lockweave check`, as a package name or a path. */
   readonly typescript?: string;
 }
@@ -77,8 +82,12 @@ export function wovenProgram(
   const { defaults, problems } = readDefaults(ownDefaults(config));
   const files = wovenFiles(ts, program, defaults);
   const original = host ?? ts.createCompilerHost(program.getCompilerOptions());
-  const woven = files.size === 0 ? program : createAgain(ts, program, original, files);
-  const ofConfig = [...unknownOptions(config), ...problems].map((found) => ({
+  const woven = files.size === 0 ? program : recreateProgram(ts, program, original, files);
+  const ofConfig = [
+    ...unknownOptions(config),
+    ...problems,
+    ...readTransactions(config.transactions).problems,
+  ].map((found) => ({
     file: undefined,
     problem: found,
   }));
@@ -87,7 +96,10 @@ export function wovenProgram(
     ...unlockedReferences(ts, program),
     ...unlockedSources(ts, program, emitsCode(program.getCompilerOptions())),
   ];
-  const { findings } = config.analyze === true ? analysisOf(ts, program, files) : { findings: [] };
+  const { findings } =
+    config.analyze === true || config.analyze === "error"
+      ? analysisOf(ts, program, files, config)
+      : { findings: [] };
   const certain = findings.filter(({ isCertain }) => isCertain);
   const ofFiles = [...tagsLostByOthers(ts, program), ...(asksForFiles ? unlocked : [])];
   reportOnDisk(ts, woven, files, [...ofConfig, ...unlocked, ...certain], ofFiles);
@@ -98,7 +110,7 @@ export function wovenProgram(
 const NOT_OF_THE_PROGRAM = problem(
   "badPluginOption",
   { start: 0, end: 0 },
-  'lockweave transforms the whole program. In tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
+  'Lockweave transforms the whole program. Fix: in tsconfig.json, write { "transform": "lockweave/transformer", "transformProgram": true }.',
 );
 
 /** Matches a compiler's command line. There, no caller would catch an error, and Node would print it with a stack trace. */
@@ -146,7 +158,7 @@ function warn(
   process.stderr.write(ts.formatDiagnostics(found, host));
 }
 
-const OPTIONS: readonly string[] = ["analyze", "defaults"];
+const OPTIONS: readonly string[] = ["analyze", "defaults", "inlayHints", "transactions"];
 
 /** The options of ts-patch itself, which are not checked here. */
 const TS_PATCH_OPTIONS: ReadonlySet<string> = new Set([
@@ -162,7 +174,7 @@ const TS_PATCH_OPTIONS: ReadonlySet<string> = new Set([
 
 function optionHint(name: string): string {
   return Object.hasOwn(OPTION_READERS, name)
-    ? ` To set it for all tags of a project, write it in \`defaults\`: { "defaults": { "${name}": ... } }.`
+    ? ` Fix: to set it for all tags of a project, write it in \`defaults\`: { "defaults": { "${name}": ... } }.`
     : didYouMean(name, OPTIONS);
 }
 
@@ -177,16 +189,16 @@ function unknownOptions(config: PluginConfig): Problem[] {
   const inherited = inheritedAmong(OPTIONS, config);
   if (inherited !== undefined) messages.push(`The plugin lockweave/transformer: ${notOwn(inherited)}.`);
   const analyze: unknown = config.analyze ?? false;
-  if (typeof analyze !== "boolean") {
+  if (typeof analyze !== "boolean" && analyze !== "error") {
     messages.push(
-      `Expected the plugin's \`analyze\` to be true or false, got \`${JSON.stringify(analyze)}\`.`,
+      `Expected the plugin's \`analyze\` to be true, false, or "error", got \`${JSON.stringify(analyze)}\`.`,
     );
   }
   return messages.map((message) => problem("badPluginOption", { start: 0, end: 0 }, message));
 }
 
 /** Creates the same program with the woven files. Everything else is reused from the original one. */
-export function createAgain(
+export function recreateProgram(
   ts: Compiler,
   program: TS.Program,
   original: TS.CompilerHost,
@@ -244,7 +256,7 @@ function compile(
 
 /** Puts the statements of woven bodies on lines of their own in the output. The weave itself adds no lines. */
 function breakLines(ts: typeof TS, file: TS.SourceFile): void {
-  const isWoven = wovenMark(ts, file);
+  const isWoven = wovenMark({ ts, file });
   const opened = [...file.text.matchAll(/\.open\(/g)].map(({ index }) => index);
   const visit = (node: TS.Node): void => {
     // Only few nodes contain woven code, and the first build runs this before it is optimized.

@@ -1,20 +1,17 @@
 import { createHash } from "node:crypto";
 import type * as TS from "typescript";
-import { runtimeNames } from "../../read/imports";
-import { isCommonJsScript, moduleSyntax } from "../../read/module-syntax";
-import type { Defaults } from "../../read/options";
+import { runtimeNames, isCommonJsScript, moduleSyntax } from "../../read/module-syntax";
+import type { Defaults } from "../../read/attributes";
 import type { ModuleFormat } from "../../weave/runtime-import";
+import type { WovenOnDisk } from "../diagnostics/to-disk";
 import { pathInPackage } from "../path-in-package";
 import type { Compiler } from "./compiler";
 import { reExportsIn } from "./re-exports";
-import { mayNeedWeave, weave, type WeaveOptions, type Woven } from "../../weave/weave";
+import { mayNeedWeave, weave, type WeaveOptions } from "../../weave/weave";
 
-export interface WovenFile {
-  readonly woven: Woven;
+export interface WovenFile extends WovenOnDisk {
   /** A version that depends on the code, the defaults, and the version of Lockweave: see {@link versionOf}. */
   readonly version: string;
-  /** The file to which diagnostics point: the file on disk, under a path that identifies it. */
-  readonly onDisk: TS.SourceFile;
   /** The file that the compiler compiles. */
   compiled: TS.SourceFile | undefined;
 }
@@ -22,19 +19,12 @@ export interface WovenFile {
 /** The woven files by path. */
 export type WovenFiles = ReadonlyMap<string, WovenFile>;
 
-/** A `@ts-ignore` or `@ts-expect-error`, in TypeScript's internal format. */
-export interface CommentDirective {
-  readonly range: TS.TextRange;
-  readonly type: number;
-}
-
 /** Internal fields of TypeScript that its declarations omit. */
 export interface Internals {
   readonly path: string;
   readonly resolvedPath: string;
   readonly redirectInfo?: { readonly unredirected: TS.SourceFile };
   version?: string;
-  commentDirectives?: readonly CommentDirective[];
 }
 
 interface ProgramInternals {
@@ -42,6 +32,11 @@ interface ProgramInternals {
 }
 
 export const internals = (file: TS.SourceFile): Internals => file as unknown as Internals;
+
+/** Returns a function that finds the woven file of a file in the program. */
+export function findWovenIn(files: WovenFiles): (file: TS.SourceFile) => WovenFile | undefined {
+  return (file) => files.get(internals(file).path);
+}
 
 /** Whether the statement is the runtime import that the weave added to the file. */
 export function isOwnImport(
@@ -129,10 +124,10 @@ function formatOf(ts: Compiler, program: TS.Program, file: TS.SourceFile): Modul
   const project = ts.getEmitModuleKind(options);
   if (project >= ES2015 && project <= ESNext) return "esm"; // `import x = require()` is not possible here, not even in `.cts`.
   const { getEmitModuleFormatOfFile } = program as TS.Program & ProgramInternals;
-  const isAsWritten = project === ts.ModuleKind.Preserve && moduleSyntax(ts, file) === "commonjs";
+  const isAsWritten = project === ts.ModuleKind.Preserve && moduleSyntax({ ts, file }) === "commonjs";
   const emitted = getEmitModuleFormatOfFile(file);
   if (!isAsWritten && ![CommonJS, AMD, UMD].includes(emitted)) return "esm";
-  if (emitted === CommonJS && isCommonJsScript(ts, file)) return "raised script";
+  if (emitted === CommonJS && isCommonJsScript({ ts, file })) return "raised script";
   if (options.erasableSyntaxOnly !== true) return "commonjs";
   return options.verbatimModuleSyntax === true ? "require" : "esm";
 }

@@ -1,15 +1,15 @@
 import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
-import { statementsOf } from "../../read/scopes";
+import { statementsOf } from "../../read/names";
 import { kindOfTexts } from "../../read/template";
-import { constantOf, withoutParentheses } from "../canonical";
+import { constantOf, withoutParentheses } from "./canonical";
 
 // How compilers, bundlers, and minifiers write the woven code. Each row has a fixture in test/transformer/verify/forms.test.ts.
 
 /** A form of a part of the woven code. */
 interface Form {
   readonly example: string;
-  /** What writes the part in this form. */
+  /** The tools that write the part in this form. */
   readonly by: string;
 }
 
@@ -113,6 +113,8 @@ export function awaitedValues(ts: Parser, node: TS.Expression): TS.Expression[] 
 interface Opened {
   readonly lock: string;
   readonly statement: TS.Statement;
+  /** What the same statement evaluates first. */
+  readonly first?: TS.Expression;
 }
 
 const OPENINGS: readonly FormOf<Opened>[] = [
@@ -140,6 +142,19 @@ const OPENINGS: readonly FormOf<Opened>[] = [
       const { left, operatorToken } = parent;
       const isAssigned = operatorToken.kind === ts.SyntaxKind.EqualsToken && ts.isIdentifier(left);
       return isAssigned ? { lock: left.text, statement: parent.parent } : undefined;
+    },
+  },
+  {
+    example: "lockweave.needs(...), lock = lockweave.open(...);",
+    by: "minifiers, for old targets",
+    read: (ts, { parent: assigned }) => {
+      const merged = assigned.parent;
+      if (!ts.isBinaryExpression(assigned) || !ts.isIdentifier(assigned.left)) return undefined;
+      if (assigned.operatorToken.kind !== ts.SyntaxKind.EqualsToken || !ts.isBinaryExpression(merged))
+        return undefined;
+      const isComma = merged.operatorToken.kind === ts.SyntaxKind.CommaToken;
+      if (!isComma || merged.right !== assigned || !ts.isExpressionStatement(merged.parent)) return undefined;
+      return { lock: assigned.left.text, statement: merged.parent, first: merged.left };
     },
   },
 ];

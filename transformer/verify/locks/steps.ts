@@ -1,6 +1,6 @@
 import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
-import { constantOf, withoutParentheses } from "../canonical";
+import { constantOf, withoutParentheses } from "./canonical";
 import {
   awaitedValues,
   isInert,
@@ -34,18 +34,27 @@ export interface Steps {
   readonly tried: TS.TryStatement;
 }
 
-/** Returns the steps around the call, or `undefined` if they are not all that the function does. */
-export function stepsAround(ts: Parser, call: TS.CallExpression): Steps | undefined {
+/**
+ * Returns the steps around the call, or `undefined` if they are not all that the function does.
+ *
+ * @param isCheck whether a statement only checks locks that the function needs
+ */
+export function stepsAround(
+  ts: Parser,
+  call: TS.CallExpression,
+  isCheck: (statement: TS.Node) => boolean,
+): Steps | undefined {
   const conditional = conditionalOf(ts, call);
   const opened = openedIn(ts, conditional?.whole ?? call);
   if (opened === undefined || !namesStep(ts, call.expression, "open")) return undefined;
-  const { lock, statement } = opened;
+  const { lock, statement, first } = opened;
+  if (first !== undefined && !isCheck(first)) return undefined;
   const block = statement.parent;
   if (!ts.isBlock(block) || !ts.isFunctionLike(block.parent)) return undefined;
   const index = block.statements.indexOf(statement);
   const isInFor = ts.isForStatement(statement);
   const [loop, tried, ...following] = block.statements.slice(isInFor ? index : index + 1);
-  const before = block.statements.slice(0, index);
+  const before = block.statements.slice(0, index).filter((other) => !isCheck(other));
   if (following.length > 0 || !before.every((other) => isPreparation(ts, other))) return undefined;
   if (loop === undefined || tried === undefined || !ts.isTryStatement(tried)) return undefined;
   if (!ts.isWhileStatement(loop) && !ts.isForStatement(loop)) return undefined;
@@ -87,6 +96,8 @@ function acquires(
 interface Retry {
   readonly action: "throw" | "skip";
   readonly failure: TS.Expression | undefined;
+  /** The value that a skipped call returns, unless it is `undefined`. */
+  readonly skipValue?: TS.Expression | undefined;
 }
 
 function retryIn(ts: Parser, statement: TS.Statement, lock: string): Retry | undefined {
@@ -100,8 +111,9 @@ function retryIn(ts: Parser, statement: TS.Statement, lock: string): Retry | und
   if (leave === undefined || !ts.isReturnStatement(leave)) return undefined;
   const returned = leave.expression && (awaitedValues(ts, leave.expression).at(-1) ?? leave.expression);
   const isUndefined = returned === undefined || constantOf(ts, returned)?.value === null;
-  const isChecked = negates(ts, only.expression, "retryCheck", lock) !== undefined;
-  return isUndefined && isChecked ? { action: "skip", failure: undefined } : undefined;
+  const check = negates(ts, only.expression, "retryCheck", lock);
+  const skipValue = isUndefined ? undefined : returned;
+  return check && { action: "skip", failure: check.arguments[1], skipValue };
 }
 
 /** Whether the `try` ends with `catch (error) { throw fail(lock, error); } finally { await release(lock); }`. */

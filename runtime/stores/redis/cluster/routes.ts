@@ -1,9 +1,10 @@
 import { partsOf, TickBatch } from "../../../base/tick-batch";
-import type { RedisClient } from "../client";
-import { faultOfClient } from "../client-state";
-import type { Command } from "../many";
-import { sourceOf, type Script } from "../scripts/script";
+import { ConnectionClosedError, type ClusterNode, type ClusterPort } from "../client-port";
+import type { Command } from "../command";
+import type { Script } from "../scripts/script";
+import { ASKING } from "./master-of-key";
 import type { Shards } from "./shards";
+import { SilentMasters } from "./silent-masters";
 
 /**
  * The largest number of commands in one write to a node. A server runs all commands that it has read before it reads from other clients.
@@ -11,21 +12,20 @@ import type { Shards } from "./shards";
 const MOST_IN_A_WRITE = 256;
 
 /** The keys of a script are on two nodes while their slot migrates. A command with one key can still reach each of them. */
-export class PartedKeysError extends Error {
-  override readonly name = "PartedKeysError";
+export class KeysOnTwoNodesError extends Error {
+  override readonly name = "KeysOnTwoNodesError";
 }
 
 /** A command on its way to a node. */
 interface Sending {
   readonly command: Command;
-  /** Whether the command names only one key. */
-  readonly hasOneKey: boolean;
+  readonly timeoutMs: number;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
 interface SendingTo {
-  readonly node: RedisClient;
+  readonly node: ClusterNode;
   readonly sending: Sending;
 }
 
@@ -35,27 +35,32 @@ interface SendingTo {
  * command itself, the command goes through the client, which then learns the new topology.
  */
 export class Routes {
-  readonly #client: RedisClient;
+  readonly #client: ClusterPort;
   readonly #shards: Shards;
-  readonly #prefix: string;
+  readonly #silent: SilentMasters;
   readonly #open = new TickBatch<SendingTo>((open) => this.#flush(open));
   /** The scripts that were loaded over each connection. */
-  readonly #loadedScripts = new WeakMap<RedisClient, Set<string>>();
-  readonly #loads = new Map<string, Promise<unknown>>();
+  readonly #loadedScripts = new WeakMap<ClusterNode, Set<string>>();
+  readonly #loads = new WeakMap<ClusterNode, Map<string, Promise<unknown>>>();
 
-  constructor(client: RedisClient, shards: Shards) {
+  /** @param shortestLeaseMs returns the shortest time left of all leases */
+  constructor(client: ClusterPort, shards: Shards, shortestLeaseMs: () => number) {
     this.#client = client;
     this.#shards = shards;
-    this.#prefix = client.options.keyPrefix ?? "";
+    this.#silent = new SilentMasters((node) => client.topology.refresh(node), shortestLeaseMs);
   }
 
-  /** Sends a command. Rejects with {@link PartedKeysError} if the command names more than one key and their slot is migrating. */
-  send(...command: Command): Promise<unknown> {
-    return new Promise((resolve, reject) => this.#route(command, resolve, reject));
+  close(): void {
+    this.#silent.close();
+  }
+
+  /** Sends a command. Rejects with {@link KeysOnTwoNodesError} if the command names more than one key and their slot is migrating. */
+  send(command: Command, timeoutMs: number): Promise<unknown> {
+    return new Promise((resolve, reject) => this.#route({ command, timeoutMs, resolve, reject }));
   }
 
   /** Sends many commands. Resolves to a reply or an error for each. */
-  sendAll(commands: readonly Command[]): Promise<readonly unknown[]> {
+  sendAll(commands: readonly Command[], timeoutMs: number): Promise<readonly unknown[]> {
     const replies: unknown[] = commands.map(() => undefined);
     let left = commands.length;
     if (left === 0) return Promise.resolve(replies);
@@ -66,37 +71,46 @@ export class Routes {
           left -= 1;
           if (left === 0) resolve(replies);
         };
-        this.#route(command, settle, settle);
+        this.#route({ command, timeoutMs, resolve: settle, reject: settle });
       });
     });
   }
 
-  #route(command: Command, resolve: Sending["resolve"], reject: Sending["reject"]): void {
-    const [first, end] = keysIn(command);
-    const slot = this.#shards.slotOf(String(command[first]));
-    const node = this.#shards.masterAt(this.#shards.addressOf(slot));
-    if (node === undefined) this.#byClient(command).then(resolve, reject);
-    else this.#add(node, { command, hasOneKey: end - first === 1, resolve, reject });
+  #route(sending: Sending): void {
+    const node = this.#masterOf(sending.command.keys[0] ?? "");
+    if (node === undefined) this.#byClient(sending);
+    else this.#add(node, sending);
   }
 
-  /** Loads a script on all masters, because some of them do not have it. Concurrent calls share one load. */
-  load({ source, sha1 }: Script): Promise<unknown> {
-    const current = this.#loads.get(sha1);
-    if (current !== undefined) return current;
-    const replies = this.#shards.masters().map((node) => node.call("script", "load", source));
+  /**
+   * Loads a script on the master of the key, because that does not have it. Concurrent callers share one load. They never wait for other
+   * masters, because one of those may hang.
+   */
+  async load({ source, sha1 }: Script, key: string): Promise<void> {
+    const node = this.#masterOf(key);
+    if (node === undefined) return;
+    const ofNode = this.#loads.get(node) ?? new Map<string, Promise<unknown>>();
+    this.#loads.set(node, ofNode);
+    let load = ofNode.get(sha1);
+    if (load === undefined) {
+      load = this.#client.topology.write(node, [loadOf(source)]).finally(() => ofNode.delete(sha1));
+      ofNode.set(sha1, load);
+    }
     // If the user may not run SCRIPT LOAD, the caller sends the source of the script.
-    const load = Promise.allSettled(replies).finally(() => this.#loads.delete(sha1));
-    this.#loads.set(sha1, load);
-    return load;
+    await load.catch(() => {});
   }
 
-  #add(node: RedisClient, sending: Sending): void {
+  #masterOf(key: string): ClusterNode | undefined {
+    return this.#shards.masterAt(this.#shards.addressOf(this.#shards.slotOf(key)));
+  }
+
+  #add(node: ClusterNode, sending: Sending): void {
     this.#open.add({ node, sending }, true);
   }
 
   #flush(open: readonly SendingTo[]): void {
     this.#shards.forgetMasters();
-    const byNode = new Map<RedisClient, Sending[]>();
+    const byNode = new Map<ClusterNode, Sending[]>();
     for (const { node, sending } of open) {
       const others = byNode.get(node);
       if (others === undefined) byNode.set(node, [sending]);
@@ -107,120 +121,84 @@ export class Routes {
     }
   }
 
-  #write(node: RedisClient, sendings: readonly Sending[]): void {
-    const pipeline = node.pipeline?.();
-    if (pipeline === undefined) {
-      for (const sending of sendings) this.#byClient(sending.command).then(sending.resolve, sending.reject);
-      return;
-    }
-    let loadCount = 0;
+  #write(node: ClusterNode, sendings: readonly Sending[]): void {
+    const commands: Command[] = [];
     for (const { command } of sendings) {
       const source = this.#scriptNewTo(node, command);
-      if (source !== undefined) loadCount += 1;
-      if (source !== undefined) pipeline.call("script", "load", source);
+      if (source !== undefined) commands.push(loadOf(source));
     }
-    for (const { command } of sendings) pipeline.call(...this.#commandFor(node, command));
-    pipeline.exec().then(
+    const loadCount = commands.length;
+    for (const { command } of sendings) commands.push(command);
+    this.#silent.sent(node);
+    this.#client.topology.write(node, commands).then(
       (replies) => {
+        this.#silent.settled(node);
         sendings.forEach((sending, index) => {
-          const [error, reply] = replies?.[loadCount + index] ?? NOT_RUN;
-          if (error === null) sending.resolve(reply);
-          else this.#onError(sending, error);
+          const reply = replies[loadCount + index];
+          if (reply instanceof Error) this.#onError(sending, reply);
+          else sending.resolve(reply);
         });
       },
       (error: unknown) => {
+        this.#silent.settled(node);
         for (const sending of sendings) this.#onError(sending, error);
       },
     );
   }
 
   /** Returns the source of a script to load before the command. So no burst of commands reaches a server that does not have the script. */
-  #scriptNewTo(node: RedisClient, [name, sha1]: Command): string | undefined {
-    if (name !== "evalsha") return undefined;
+  #scriptNewTo(node: ClusterNode, { name, script }: Command): string | undefined {
+    if (name !== "evalsha" || script === undefined) return undefined;
     let loaded = this.#loadedScripts.get(node);
     if (loaded === undefined) this.#loadedScripts.set(node, (loaded = new Set()));
-    if (loaded.has(String(sha1))) return undefined;
-    loaded.add(String(sha1));
-    return sourceOf(String(sha1));
-  }
-
-  /** Adds the key prefix of the cluster client, if the connection to the node does not add it. */
-  #commandFor(node: RedisClient, command: Command): Command {
-    if (this.#prefix === "" || node.options.keyPrefix === this.#prefix) return command;
-    const [name, ...args] = command;
-    const [first, end] = keysIn(command);
-    return [
-      name,
-      ...args.map((arg, index) => (index + 1 >= first && index + 1 < end ? this.#prefix + arg : arg)),
-    ];
+    if (loaded.has(script.sha1)) return undefined;
+    loaded.add(script.sha1);
+    return script.source;
   }
 
   #onError(sending: Sending, error: unknown): void {
-    const { command, hasOneKey, resolve, reject } = sending;
+    const { command, reject } = sending;
     const { message } = error instanceof Error ? error : { message: "" };
     const [kind, , address] = message.split(" ");
-    if (!hasOneKey && (kind === "ASK" || kind === "TRYAGAIN")) {
-      return reject(new PartedKeysError(message, { cause: error }));
+    if (command.keys.length > 1 && (kind === "ASK" || kind === "TRYAGAIN")) {
+      return reject(new KeysOnTwoNodesError(message, { cause: error }));
     }
     if (kind === "MOVED") {
       this.#shards.moved(); // The node that the client asks for its slots may not know of the move yet.
-      this.#client.refreshSlotsCache?.();
+      this.#client.topology.refresh();
     }
     if (kind === "ASK" || kind === "MOVED") return this.#redirect(sending, kind, address);
-    // The second text is the error of ioredis for a connection that broke.
-    const isForClient = kind === "CLUSTERDOWN" || message === "Connection is closed.";
+    const isForClient = kind === "CLUSTERDOWN" || error instanceof ConnectionClosedError;
     if (!isForClient) return reject(error);
-    this.#byClient(command).then(resolve, reject);
+    this.#byClient(sending);
   }
 
   /**
    * Sends the command to the node that the error named. The slot is there, or is moving there. If addresses are mapped, the client itself
    * does not find that node, and asks random nodes.
    */
-  #redirect({ command, resolve, reject }: Sending, kind: "ASK" | "MOVED", address: string | undefined): void {
+  #redirect(sending: Sending, kind: "ASK" | "MOVED", address: string | undefined): void {
+    const { command, resolve, reject } = sending;
     const node = this.#shards.masterNamed(address);
-    const pipeline = node?.pipeline?.();
-    if (node === undefined || pipeline === undefined) {
-      return void this.#byClient(command).then(resolve, reject);
-    }
-    if (kind === "ASK") pipeline.call("asking");
-    pipeline.call(...this.#commandFor(node, command));
-    pipeline.exec().then((replies) => {
-      const [error, reply] = replies?.at(-1) ?? NOT_RUN;
-      if (error === null) resolve(reply);
-      else if (/^(MOVED|ASK|CLUSTERDOWN|Connection is closed)/.test(error.message)) {
-        this.#byClient(command).then(resolve, reject);
-      } else reject(error);
+    if (node === undefined) return this.#byClient(sending);
+    const commands = kind === "ASK" ? [ASKING, command] : [command];
+    this.#client.topology.write(node, commands).then((replies) => {
+      const reply = replies.at(-1);
+      if (!(reply instanceof Error)) resolve(reply);
+      else if (reply instanceof ConnectionClosedError || /^(MOVED|ASK|CLUSTERDOWN)/.test(reply.message)) {
+        this.#byClient(sending);
+      } else reject(reply);
     }, reject);
   }
 
   /** Sends the command through the client, which finds the node. */
-  async #byClient(command: Command): Promise<unknown> {
-    try {
-      return await this.#sendByClient(command);
-    } catch (error) {
-      throw (error instanceof Error && faultOfClient(this.#client, error)) || error;
-    }
-  }
-
-  /**
-   * With auto-pipelining, some versions of ioredis mistake the first argument of a command for its key. In an explicit pipeline, they do
-   * not.
-   */
-  async #sendByClient(command: Command): Promise<unknown> {
-    const pipeline = this.#client.options.enableAutoPipelining === true && this.#client.pipeline?.();
-    if (pipeline === false || pipeline === undefined) return await this.#client.call(...command);
-    pipeline.call(...command);
-    const [error, reply] = (await pipeline.exec())?.[0] ?? NOT_RUN;
-    if (error !== null) throw error;
-    return reply;
+  #byClient({ command, timeoutMs, resolve, reject }: Sending): void {
+    this.#client.send(command, timeoutMs).then(resolve, (error: unknown) => {
+      reject((error instanceof Error && this.#client.explain(error)) || error);
+    });
   }
 }
 
-const NOT_RUN: [error: Error, reply: unknown] = [new Error("Redis did not run the pipeline"), undefined];
-
-/** Returns where the keys of a command begin and end. */
-function keysIn(command: Command): [first: number, end: number] {
-  const [name, , count] = command;
-  return name === "evalsha" || name === "eval" ? [3, 3 + Number(count)] : [1, 2];
+function loadOf(source: string): Command {
+  return { name: "script", keys: [], args: ["load", source] };
 }

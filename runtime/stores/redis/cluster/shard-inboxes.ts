@@ -1,10 +1,11 @@
 import { systemClock, type Clock } from "../../../base/clock";
-import { inRoot, listenInRoot } from "../../../base/root-context";
+import { Latch } from "../../../base/latch";
+import { inRoot } from "../../../base/root-context";
 import { loadUuid } from "../../../base/uuid";
-import { Backoff } from "../backoff";
-import type { RedisClient, RedisNode, RedisSubscriber } from "../client";
-import { isDenied, isMoved, isUnaskedReply, isUnknownCommand } from "../errors";
-import { Heartbeat } from "../heartbeat";
+import { Backoff } from "../../connection/backoff";
+import { Heartbeat } from "../../connection/heartbeat";
+import type { ClusterPort, Subscription } from "../client-port";
+import { isDenied, isMoved, isUnknownCommand } from "../errors";
 import { Inbox, type WakeUpChannel, type InboxOwner } from "../inbox";
 import { shardInboxName } from "../keys";
 import type { Shards } from "./shards";
@@ -16,15 +17,17 @@ interface ShardInbox {
   /** The slot of the channel. The master of this slot serves the channel. */
   readonly slot: number;
   /** The connection that subscribes to the channel, with the address of its master. */
-  subscription: Subscription | undefined;
+  subscribed: Subscribed | undefined;
   /** The pauses between attempts to subscribe. */
   readonly backoff: Backoff;
   readonly heartbeat: Heartbeat;
+  /** Opens when the server has confirmed or refused the channel. */
+  readonly answer: Latch;
 }
 
-interface Subscription {
+interface Subscribed {
   readonly address: string;
-  readonly subscriber: RedisSubscriber;
+  readonly subscription: Subscription;
 }
 
 /**
@@ -35,7 +38,7 @@ interface Subscription {
  * If the server has no sharded pub/sub, or the user lacks permission for it, one plain inbox serves all locks.
  */
 export class ShardInboxes implements WakeUpChannel {
-  readonly #client: RedisClient;
+  readonly #client: ClusterPort;
   readonly #shards: Shards;
   readonly #owner: InboxOwner;
   readonly #clock: Clock;
@@ -44,7 +47,7 @@ export class ShardInboxes implements WakeUpChannel {
   #plain: Inbox | undefined;
   #isClosed = false;
 
-  constructor(client: RedisClient, shards: Shards, owner: InboxOwner, clock = systemClock) {
+  constructor(client: ClusterPort, shards: Shards, owner: InboxOwner, clock = systemClock) {
     this.#client = client;
     this.#shards = shards;
     this.#owner = owner;
@@ -62,22 +65,32 @@ export class ShardInboxes implements WakeUpChannel {
       inbox = this.#newInbox(slot);
       this.#inboxes.push(inbox);
     }
-    if (inbox.subscription?.address !== address && !inbox.backoff.isPending) {
+    if (inbox.subscribed?.address !== address && !inbox.backoff.isPending) {
       inRoot(() => this.#open(inbox, address));
     }
     inbox.heartbeat.needed();
     return inbox.name;
   }
 
+  async answered(): Promise<void> {
+    await Promise.all(this.#inboxes.map(({ answer }) => answer.opened));
+    await this.#plain?.answered();
+  }
+
+  get isDenied(): boolean {
+    return this.#plain?.isDenied === true;
+  }
+
   #newInbox(slot: number): ShardInbox {
     const inbox: ShardInbox = {
       name: shardInboxName(this.#id, keyIn(slot)),
       slot,
-      subscription: undefined,
+      subscribed: undefined,
+      answer: new Latch(),
       backoff: new Backoff(this.#clock, () => this.#owner.shortestLeaseMs()),
       heartbeat: new Heartbeat(
         this.#clock,
-        () => inbox.subscription?.subscriber.call("ping"),
+        () => inbox.subscribed?.subscription.ping(),
         () => this.#replace(inbox),
       ),
     };
@@ -86,70 +99,64 @@ export class ShardInboxes implements WakeUpChannel {
 
   /** Opens another subscription, because the current one does not answer. It replaces the current one once it is ready. */
   #replace(inbox: ShardInbox): void {
-    if (inbox.subscription !== undefined) this.#open(inbox, inbox.subscription.address, inbox.subscription);
+    if (inbox.subscribed !== undefined) this.#open(inbox, inbox.subscribed.address, inbox.subscribed);
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const { subscription, backoff, heartbeat } of this.#inboxes) {
+    for (const { subscribed, backoff, heartbeat } of this.#inboxes) {
       backoff.stop();
       heartbeat.stop();
-      subscription?.subscriber.disconnect();
+      subscribed?.subscription.close();
     }
     this.#plain?.close();
   }
 
   /** @param dead a subscription that does not answer, and that is kept until the new one is ready */
-  #open(inbox: ShardInbox, address: string, dead?: Subscription): void {
-    const node: RedisNode | undefined = this.#shards.masterAt(address);
+  #open(inbox: ShardInbox, address: string, dead?: Subscribed): void {
+    const node = this.#shards.masterAt(address);
     if (node === undefined || this.#isClosed) return;
-    if (dead === undefined) inbox.subscription?.subscriber.disconnect();
-    const subscriber = node.duplicate({ autoResubscribe: false, keyPrefix: "" });
-    const subscription = { address, subscriber };
-    if (dead === undefined) inbox.subscription = subscription;
+    if (dead === undefined) inbox.subscribed?.subscription.close();
+    const { topology } = this.#client;
     const end = (): void => {
-      if (inbox.subscription !== subscription || this.#isClosed) return;
-      inbox.subscription = undefined;
+      if (inbox.subscribed !== subscribed || this.#isClosed) return;
+      inbox.subscribed = undefined;
       inbox.backoff.schedule(() => {});
     };
     // The slot of the inbox has moved. Commands for keys in other slots do not show that, so the client is asked to refresh its slots.
     const moved = (): void => {
-      subscriber.disconnect();
+      subscription.close();
       end();
-      if (!this.#isClosed) this.#client.refreshSlotsCache?.();
+      if (!this.#isClosed) topology.refresh();
     };
-    listenInRoot(subscriber, {
-      close() {
-        subscriber.disconnect(); // It would reconnect by itself, without our subscription.
-        end();
-      },
-      smessage: (_channel, ticket) => this.#owner.onWakeUp(ticket),
-      // The server ends the subscription when the slot moves. ioredis 6 reports that with this event, and earlier versions with an error.
-      moved,
-      error(error: unknown) {
-        if (isUnaskedReply(error)) moved();
-      },
-    });
-    subscriber.call("ssubscribe", inbox.name).then(
-      () => {
+    const subscription = topology.openSubscription(node, inbox.name, {
+      subscribed: () => {
         // Meanwhile, the store was closed, or another replacement came first.
-        const isUnwanted = this.#isClosed || (dead !== undefined && inbox.subscription !== dead);
-        if (isUnwanted) return subscriber.disconnect();
+        const isUnwanted = this.#isClosed || (dead !== undefined && inbox.subscribed !== dead);
+        if (isUnwanted) return subscription.close();
         inbox.backoff.connected();
+        inbox.answer.open();
         if (dead !== undefined) {
-          inbox.subscription = subscription;
-          dead.subscriber.disconnect();
+          inbox.subscribed = subscribed;
+          dead.subscription.close();
         }
         // Messages that were published before are lost, so all waiters ask again.
         this.#owner.onWakeUp(undefined);
       },
-      (error: unknown) => {
+      message: (ticket) => this.#owner.onWakeUp(ticket),
+      failed: (error) => {
         if (isMoved(error)) return moved();
-        subscriber.disconnect();
+        subscription.close();
         end();
-        if (isUnknownCommand(error) || isDenied(error)) this.#fallBack();
+        if (!isUnknownCommand(error) && !isDenied(error)) return;
+        this.#fallBack();
+        inbox.answer.open();
       },
-    );
+      moved,
+      ended: end,
+    });
+    const subscribed: Subscribed = { address, subscription };
+    if (dead === undefined) inbox.subscribed = subscribed;
   }
 
   #fallBack(): void {

@@ -1,5 +1,5 @@
 /** The number of slots of a cluster. */
-const SLOTS = 16_384;
+export const SLOTS = 16_384;
 
 /** The table of CRC-16/XMODEM, whose polynomial is x^16 + x^12 + x^5 + 1. */
 const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {

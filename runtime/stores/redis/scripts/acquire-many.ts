@@ -13,11 +13,11 @@ export const ACQUIRE_MANY = script(
   MANY,
   OF_ALL,
   `
-local replies, all_taken = {}, true
+local replies, all_acquired = {}, true
 for index, lock in ipairs(KEYS) do
   replies[index] = redis.pcall("SET", lock, id_of(index), "PX", lock_time_of(index), "NX", "GET")
-  all_taken = all_taken and not replies[index]
+  all_acquired = all_acquired and not replies[index]
 end
-return all_taken and 1 or of_all(replies)
+return all_acquired and 1 or of_all(replies)
 `,
 );

@@ -15,14 +15,14 @@ export const DEQUEUE = script(
   SERVER_TIME,
   QUEUE,
   `
-local had_place = forget(KEYS[2], ARGV[1] .. " " .. ARGV[2]) > 0
+local was_queued = forget(KEYS[2], ARGV[1] .. " " .. ARGV[2]) > 0
 if ARGV[4] then
-  had_place = forget(KEYS[2], ARGV[1] .. " " .. ARGV[4]) > 0 or had_place
+  was_queued = forget(KEYS[2], ARGV[1] .. " " .. ARGV[4]) > 0 or was_queued
 end
 local value = redis.pcall("GET", KEYS[1])
 if value == "${reservedFor("")}" .. ARGV[1] then
   pass_on(KEYS[1], KEYS[2], ARGV[3])
-elseif had_place and type(value) == "string" and string.sub(value, 1, ${SHARED.length}) == "${SHARED}" then
+elseif was_queued and type(value) == "string" and string.sub(value, 1, ${SHARED.length}) == "${SHARED}" then
   choose(KEYS[2], ARGV[3])
 end
 return 1 + publish_is_denied

@@ -6,10 +6,10 @@ import { TOKEN } from "./token";
 import { ERROR_OF, MANY, OF_ALL } from "./values";
 
 /** Acquires the key for a waiter, or enqueues the waiter. Needs SERVER_TIME and QUEUE, and TOKEN if there is a fence. */
-const PLACE_ONE = `
-local function place_one(lock, queue, fence, place, inbox, id, lock_time, counts, before)
-  local waiter = place .. " " .. inbox
-  local function take()
+const ENQUEUE_ONE = `
+local function enqueue_one(lock, queue, fence, ticket, inbox, id, lock_time, counts, before)
+  local waiter = ticket .. " " .. inbox
+  local function acquire()
     local token = fence and draw_token(fence, lock_time)
     forget(queue, waiter)
     redis.call("SET", lock, id, "PX", lock_time)
@@ -19,14 +19,14 @@ local function place_one(lock, queue, fence, place, inbox, id, lock_time, counts
   if holder == id then
     return { 0, holder, -1, 0 }
   end
-  if holder == "${reservedFor("")}" .. place then
-    return take()
+  if holder == "${reservedFor("")}" .. ticket then
+    return acquire()
   end
-  keep_place(queue, waiter, before and place .. " " .. before)
+  keep_ticket(queue, waiter, before and ticket .. " " .. before)
   if not holder then
     local chosen = choose(queue, counts, waiter)
     if chosen == waiter then
-      return take()
+      return acquire()
     end
     holder = chosen and reserve(lock, queue, chosen) or false
   end
@@ -48,12 +48,12 @@ export const ENQUEUE = script(
   SERVER_TIME,
   TOKEN,
   QUEUE,
-  PLACE_ONE,
-  `return place_one(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])`,
+  ENQUEUE_ONE,
+  `return enqueue_one(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6])`,
 );
 
 /**
- * Does the same for many keys, without fencing tokens. An error of one key does not affect the others.
+ * Acquires or enqueues like `ENQUEUE`, but for many keys, and without fencing tokens. An error of one key does not affect the others.
  *
  * KEYS: the locks, then their queues. ARGV: the requestIds in one string; the lock times in ms, or one for all; the tickets in one string;
  * the inbox; "1" if PUBLISH counts all subscribers.
@@ -66,15 +66,15 @@ export const ENQUEUE_MANY = script(
   OF_ALL,
   SERVER_TIME,
   QUEUE,
-  PLACE_ONE,
+  ENQUEUE_ONE,
   `
-local counts, inbox, places = table.remove(ARGV), table.remove(ARGV), table.remove(ARGV)
+local counts, inbox, tickets = table.remove(ARGV), table.remove(ARGV), table.remove(ARGV)
 local count = #KEYS / 2
 local replies = {}
 for index = 1, count do
-  local place = string.sub(places, 32 * index - 31, 32 * index)
+  local ticket = string.sub(tickets, 32 * index - 31, 32 * index)
   local lock, queue = KEYS[index], KEYS[count + index]
-  local done, reply = pcall(place_one, lock, queue, nil, place, inbox, id_of(index), lock_time_of(index), counts)
+  local done, reply = pcall(enqueue_one, lock, queue, nil, ticket, inbox, id_of(index), lock_time_of(index), counts)
   replies[index] = done and reply or error_of(reply)
 end
 return of_all(replies)

@@ -3,7 +3,7 @@ import { reservedFor } from "../../value";
 import { inboxName } from "../keys";
 
 /**
- * Functions for the queue of a lock. They need SERVER_TIME. In these scripts, `place` is the ticket of a waiter.
+ * Functions for the queue of a lock. They need SERVER_TIME.
  *
  * The queue is one sorted set with these entries for each waiter, which is written "<ticket> <inbox>":
  *
@@ -21,7 +21,9 @@ local function forget(queue, waiter)
 end
 
 -- Enqueues the waiter, or extends its deadline. before: the same ticket with its earlier inbox, if the inbox has changed.
-local function keep_place(queue, waiter, before, is_reader)
+-- It reads the clock first: a user that may not run TIME must not leave a queue without a time to live.
+local function keep_ticket(queue, waiter, before, is_reader)
+  local deadline = now_us() + ${TICKET_TIME_MS * 1_000}
   local turn = before and redis.call("ZSCORE", queue, before)
   if turn then
     forget(queue, before)
@@ -30,7 +32,7 @@ local function keep_place(queue, waiter, before, is_reader)
     local last = redis.call("ZREVRANGE", queue, 0, 0, "WITHSCORES")[2] or 0
     redis.call("ZADD", queue, math.max(last, 0) + 1, waiter)
   end
-  redis.call("ZADD", queue, string.format("%.0f", -now_us() - ${TICKET_TIME_MS * 1_000}), "-" .. waiter)
+  redis.call("ZADD", queue, string.format("%.0f", -deadline), "-" .. waiter)
   if is_reader then
     redis.call("ZADD", queue, -1, "=" .. waiter)
   end

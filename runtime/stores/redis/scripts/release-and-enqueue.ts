@@ -23,10 +23,10 @@ local holder = redis.pcall("GET", KEYS[1])
 if holder ~= ARGV[1] and holder ~= revoked_from(ARGV[1]) then
   return { 0, holder }
 end
-local function hand_on()
+local function enqueue_and_pass_on()
   local waiter = ARGV[2] .. " " .. ARGV[3]
   if redis.call("EXISTS", KEYS[2]) == 1 then
-    keep_place(KEYS[2], waiter)
+    keep_ticket(KEYS[2], waiter)
     local chosen = choose(KEYS[2], ARGV[6], waiter)
     if not chosen then
       redis.call("DEL", KEYS[1]) -- Dead waiters are left in front. Later calls remove them.
@@ -42,7 +42,7 @@ local function hand_on()
   redis.call("SET", KEYS[1], ARGV[4], "PX", ARGV[5])
   return { 1, token or false, publish_is_denied }
 end
-local done, reply = pcall(hand_on)
+local done, reply = pcall(enqueue_and_pass_on)
 if done then
   return reply
 end

@@ -4,12 +4,6 @@ import { script } from "./script";
 import { SERVER_TIME } from "./server-time";
 import { ERROR_OF, MANY, REVOKED, REWRITE, VALUES } from "./values";
 
-const NOT_OURS = `
-if not is_alone then
-  return { holder }
-end
-`;
-
 /**
  * Ends a hold. Reserves the key for the next waiter, or frees it.
  *
@@ -18,17 +12,21 @@ end
  * Reply: 1 if the hold was released, 2 if it was released and a PUBLISH was denied, otherwise { the value of the key }.
  */
 export const RELEASE = script(
-  REVOKED,
   `
 local holder = redis.pcall("GET", KEYS[1])
-local is_alone = holder == ARGV[1] or holder == revoked_from(ARGV[1])
-if is_alone and redis.call("EXISTS", KEYS[2]) == 0 then
+local is_held = holder == ARGV[1]
+if is_held and redis.call("EXISTS", KEYS[2]) == 0 then
   redis.call("DEL", KEYS[1])
   return 1
 end
 `,
-  NOT_OURS,
   // These functions come after the first return, so the server does not create them if nobody is waiting.
+  REVOKED,
+  `
+if not is_held and holder ~= revoked_from(ARGV[1]) then
+  return { holder }
+end
+`,
   SERVER_TIME,
   QUEUE,
   `
@@ -48,10 +46,9 @@ export const RELEASE_ALONE = script(
   REVOKED,
   `
 local holder = redis.pcall("GET", KEYS[1])
-local is_alone = holder == ARGV[1] or holder == revoked_from(ARGV[1])
-`,
-  NOT_OURS,
-  `
+if holder ~= ARGV[1] and holder ~= revoked_from(ARGV[1]) then
+  return { holder }
+end
 redis.call("DEL", KEYS[1])
 return 1
 `,

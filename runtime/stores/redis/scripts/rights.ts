@@ -16,6 +16,7 @@ local needed = {
   { "pttl", KEYS[1] }, { "pexpire", KEYS[1], "1" },
 }
 if KEYS[2] then
+  needed[#needed + 1] = { "time" }
   needed[#needed + 1] = { "zrangebyscore", KEYS[2], "0", "0" }
   needed[#needed + 1] = { "zrem", KEYS[2], "" }
   needed[#needed + 1] = { "zscore", KEYS[2], "" }

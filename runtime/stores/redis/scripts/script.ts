@@ -12,8 +12,6 @@ export interface Script {
   readonly sha1: string;
 }
 
-const SOURCES = new Map<string, string>();
-
 /** Computes the SHA-1 when it is first needed. */
 class LazyScript implements Script {
   readonly source: string;
@@ -26,16 +24,10 @@ class LazyScript implements Script {
   get sha1(): string {
     if (this.#sha1 !== undefined) return this.#sha1;
     this.#sha1 = loadCrypto().createHash("sha1").update(this.source).digest("hex");
-    SOURCES.set(this.#sha1, this.source);
     return this.#sha1;
   }
 }
 
 export function script(...parts: readonly string[]): Script {
   return new LazyScript(parts.join(""));
-}
-
-/** Returns the source of a script whose SHA-1 has been used. */
-export function sourceOf(sha1: string): string | undefined {
-  return SOURCES.get(sha1);
 }

@@ -87,11 +87,11 @@ export const ENQUEUE_TO_SHARE_MANY = script(
   SOMEBODY_WAITS,
   EACH,
   `
-return each(7, function(lock, queue, holds, id, lock_time, limit, wanted, place, inbox, counts, before)
+return each(7, function(lock, queue, holds, id, lock_time, limit, wanted, ticket, inbox, counts, before)
   limit, wanted = tonumber(limit), tonumber(wanted)
-  local waiter = place .. " " .. inbox
+  local waiter = ticket .. " " .. inbox
   local value, taken = shares_in(lock, holds)
-  local function take()
+  local function acquire()
     forget(queue, waiter)
     local got, differs = join_shares(lock, holds, value, taken, id, lock_time, limit, wanted)
     local now_held, now_taken = shares_in(lock, holds)
@@ -104,16 +104,16 @@ return each(7, function(lock, queue, holds, id, lock_time, limit, wanted, place,
   if own then
     return { 0, own, -1, 0, 0 }
   end
-  if value == "${reservedFor("")}" .. place then
+  if value == "${reservedFor("")}" .. ticket then
     value = nil
-    return take()
+    return acquire()
   end
-  keep_place(queue, waiter, before ~= "-" and place .. " " .. before, limit == 0)
+  keep_ticket(queue, waiter, before ~= "-" and ticket .. " " .. before, limit == 0)
   if not value or (taken and room_in(holds, value, taken, limit) > 0) then
     local may_pass = limit == 0 and value == READERS and only_readers_wait(queue)
     local chosen = may_pass and waiter or choose(queue, counts, waiter)
     if chosen == waiter then
-      return take()
+      return acquire()
     end
     value = value or chosen and reserve(lock, queue, chosen) or false
   end

@@ -8,8 +8,8 @@ export const PERMITS_UNIT = 1_024;
 /**
  * Functions for the holds of a shared key. They need SERVER_TIME.
  *
- * The key itself says only that it is shared, by readers or with how many permits in all. It expires with the last hold. A sorted set
- * beside it contains the holds, each under the requestId of the command that acquired it:
+ * The key itself says only that it is shared, by readers or with how many permits in all. It expires with the last hold. Another key, a sorted set,
+ * contains the holds, each under the requestId of the command that acquired it:
  *
  *   <requestId>    its deadline in ms on the server's clock. The hold still counts in that millisecond
  *   =<requestId>   with permits: minus (the caller's limit of permits * PERMITS_UNIT + how many permits the hold has)

@@ -5,7 +5,7 @@ import { SERVER_TIME } from "./server-time";
 /** The first word of the error for a token counter that Lockweave did not write. */
 export const BAD_COUNTER = "BADFENCE";
 
-/** How long the token counter of a lock outlives the lock time. */
+/** The time for which the token counter of a lock outlives the lock time. */
 const FENCE_OUTLIVES_MS = 3_600_000;
 
 /** The largest value of a counter from which the next token, and the tokens that its holder counts up from it, are exact integers. */

@@ -3,10 +3,10 @@ import { onMethod, SWITCHES, type Row } from "./row";
 
 // The problems `LW10..`.
 
-const ATTRIBUTES = `There are ${ATTRIBUTE_NAMES.map((name) => `\`${name}\``).join(", ")}.`;
-const REFUSED_TYPE = "`@redisLock` works only in a JSDoc comment. Begin the comment with `/**`.";
+const ATTRIBUTES = `Expected one of ${ATTRIBUTE_NAMES.map((name) => `\`${name}\``).join(", ")}.`;
+const REFUSED_TYPE = "`@redisLock` works only in a JSDoc comment. Fix: begin the comment with `/**`.";
 const TWO_TAGS =
-  "A function can have only one `@redisLock`. To lock several values, list them: `keyName=a,b`.";
+  "A function can have only one `@redisLock`. Fix: list several values in one tag: `keyName=a,b`.";
 
 export const GRAMMAR: readonly Row[] = [
   {
@@ -14,7 +14,7 @@ export const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock «businessFlag:» pay keyName=orderNo"),
     code: "LW1001",
     message:
-      "Expected an attribute such as `keyName=orderNo`, found `businessFlag:`. Write `=` between a name and its value.",
+      "Expected an attribute such as `keyName=orderNo`, found `businessFlag:`. Fix: write `=` between a name and its value.",
   },
   {
     title: "two `=`",
@@ -28,10 +28,10 @@ export const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=«pay;» keyName=orderNo"),
     code: "LW1012",
     message:
-      "Expected a value, got `pay;`. Separate attributes with spaces, not semicolons. Quote a value that contains a semicolon.",
+      "Expected a value, got `pay;`. Fix: separate attributes with spaces, or quote a value that contains a semicolon.",
   },
   {
-    title: "a bare word",
+    title: "a word without a value",
     source: onMethod("@redisLock businessFlag=pay «urgent»"),
     code: "LW1001",
     message: "Expected an attribute such as `keyName=orderNo`, found `urgent`.",
@@ -46,7 +46,7 @@ export const GRAMMAR: readonly Row[] = [
     title: "prose after the attributes",
     source: onMethod("@redisLock businessFlag=pay «-» one at a time"),
     code: "LW1001",
-    message: "Expected an attribute such as `keyName=orderNo`, found `-`. Prose goes before the tag.",
+    message: "Expected an attribute such as `keyName=orderNo`, found `-`. Fix: move prose before the tag.",
   },
   {
     title: "a code block above the tag that is not closed",
@@ -67,21 +67,21 @@ export const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay «@internal»"),
     code: "LW1001",
     message:
-      "Expected an attribute such as `keyName=orderNo`, found `@internal`. Write `@internal` on a line of its own.",
+      "Expected an attribute such as `keyName=orderNo`, found `@internal`. Fix: write `@internal` on a line of its own.",
   },
   {
     title: "another tag on the same line, whose text has an equals sign",
     source: onMethod("@redisLock businessFlag=pay «@param» orderNo if it=is new"),
     code: "LW1001",
     message:
-      "Expected an attribute such as `keyName=orderNo`, found `@param`. Write `@param` on a line of its own.",
+      "Expected an attribute such as `keyName=orderNo`, found `@param`. Fix: write `@param` on a line of its own.",
   },
   {
     title: "another tag on the same line, before an attribute",
     source: onMethod("@redisLock «@internal» businessFlag=pay keyName=orderNo"),
     code: "LW1001",
     message:
-      "Expected an attribute such as `keyName=orderNo`, found `@internal`. Write `@internal` on a line of its own.",
+      "Expected an attribute such as `keyName=orderNo`, found `@internal`. Fix: write `@internal` on a line of its own.",
   },
   {
     title: "another tag on the same line, after an attribute without a value",
@@ -102,39 +102,44 @@ export const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay «keyName»=orderNo, @internal"),
     code: "LW1005",
     message:
-      "Expected another value after the comma in `keyName=`. Separate attributes with spaces, not commas.",
+      "Expected another value after the comma in `keyName=`. Fix: separate attributes with spaces, not commas.",
     also: ["LW1001"],
   },
   {
     title: "prose between the attributes, once for each piece",
     source: onMethod("@redisLock «locks» the order businessFlag=pay and nothing else keyName=orderNo"),
     code: "LW1001",
-    message: "Expected an attribute such as `keyName=orderNo`, found `locks`. Prose goes before the tag.",
+    message:
+      "Expected an attribute such as `keyName=orderNo`, found `locks`. Fix: move prose before the tag.",
     also: ["LW1001"],
   },
   {
     title: "attributes in parentheses",
     source: onMethod("@redisLock«(businessFlag=pay)»"),
     code: "LW1011",
-    message: "Write the attributes without parentheses: `@redisLock businessFlag=payOrder`.",
+    message:
+      "The attributes of `@redisLock` have no parentheses. Fix: write `@redisLock businessFlag=payOrder`.",
   },
   {
     title: "attributes in parentheses, with commas between them",
     source: onMethod("@redisLock«(businessFlag=pay, keyName=orderNo)»"),
     code: "LW1011",
-    message: "Write the attributes without parentheses: `@redisLock businessFlag=payOrder`.",
+    message:
+      "The attributes of `@redisLock` have no parentheses. Fix: write `@redisLock businessFlag=payOrder`.",
   },
   {
     title: "an object in parentheses",
     source: onMethod(`@redisLock«({ businessFlag: "pay", keyName: "orderNo" })»`),
     code: "LW1011",
-    message: "Write the attributes without parentheses: `@redisLock businessFlag=payOrder`.",
+    message:
+      "The attributes of `@redisLock` have no parentheses. Fix: write `@redisLock businessFlag=payOrder`.",
   },
   {
     title: "attributes in parentheses that do not close",
     source: onMethod("@redisLock «(» businessFlag=pay keyName=orderNo"),
     code: "LW1011",
-    message: "Write the attributes without parentheses: `@redisLock businessFlag=payOrder`.",
+    message:
+      "The attributes of `@redisLock` have no parentheses. Fix: write `@redisLock businessFlag=payOrder`.",
   },
   {
     title: "a value without a name",
@@ -150,13 +155,13 @@ export const GRAMMAR: readonly Row[] = [
     also: ["LW1201"],
   },
   {
-    title: "a typing slip in `keyName`",
+    title: "a typo in `keyName`",
     source: onMethod("@redisLock businessFlag=pay «keyNmae»=orderNo"),
     code: "LW1002",
     message: "There is no attribute `keyNmae`. Did you mean `keyName`?",
   },
   {
-    title: "a typing slip in `businessFlag`",
+    title: "a typo in `businessFlag`",
     source: onMethod("@redisLock «businesFlag»=pay"),
     code: "LW1002",
     message: "There is no attribute `businesFlag`. Did you mean `businessFlag`?",
@@ -195,7 +200,7 @@ export const GRAMMAR: readonly Row[] = [
     title: "prose that begins with the name of an attribute",
     source: onMethod("@redisLock businessFlag=pay keyName=orderNo «each» order by itself"),
     code: "LW1001",
-    message: "Expected an attribute such as `keyName=orderNo`, found `each`. Prose goes before the tag.",
+    message: "Expected an attribute such as `keyName=orderNo`, found `each`. Fix: move prose before the tag.",
   },
   ...[
     ["sec", "s"],
@@ -205,7 +210,7 @@ export const GRAMMAR: readonly Row[] = [
     title: `the unit ${unit} apart from its number`,
     source: onMethod(`@redisLock businessFlag=pay lockTime=5 «${unit}» keyName=orderNo`),
     code: "LW1001",
-    message: `Expected an attribute such as \`keyName=orderNo\`, found \`${unit}\`. Write the unit directly after its number: \`lockTime=5${short}\`.`,
+    message: `Expected an attribute such as \`keyName=orderNo\`, found \`${unit}\`. Fix: write the unit directly after its number: \`lockTime=5${short}\`.`,
   })),
   {
     title: "an unknown attribute",
@@ -223,13 +228,13 @@ export const GRAMMAR: readonly Row[] = [
     title: "an attribute given twice",
     source: onMethod("@redisLock businessFlag=pay lockTime=20 «lockTime»=30"),
     code: "LW1003",
-    message: "The attribute `lockTime` appears twice.",
+    message: "The attribute `lockTime` appears twice. Fix: remove one of them.",
   },
   {
     title: "an attribute given twice on different lines",
     source: onMethod("@redisLock businessFlag=pay\n   *   keyName=orderNo\n   *   «businessFlag»=pay"),
     code: "LW1003",
-    message: "The attribute `businessFlag` appears twice.",
+    message: "The attribute `businessFlag` appears twice. Fix: remove one of them.",
   },
   {
     title: "a missing value at the end of the tag",
@@ -260,7 +265,7 @@ export const GRAMMAR: readonly Row[] = [
     source: onMethod("@redisLock businessFlag=pay «keyName»=orderNo, lockTime=20"),
     code: "LW1005",
     message:
-      "Expected another value after the comma in `keyName=`. Separate attributes with spaces, not commas.",
+      "Expected another value after the comma in `keyName=`. Fix: separate attributes with spaces, not commas.",
   },
   {
     title: "an unclosed double quote",
@@ -351,7 +356,8 @@ export const GRAMMAR: readonly Row[] = [
     title: "a tag in braces",
     source: onMethod("{«@redisLock» businessFlag=pay keyName=orderNo}"),
     code: "LW1009",
-    message: "`@redisLock` must be at the start of its line in the comment.",
+    message:
+      "`@redisLock` must be at the start of its line in the comment. Fix: move it to a line of its own.",
   },
   {
     title: "an invisible character in the flag",
@@ -387,19 +393,22 @@ export const GRAMMAR: readonly Row[] = [
     title: "a tag in the middle of a line",
     source: onMethod("Pays under «@redisLock» businessFlag=pay"),
     code: "LW1009",
-    message: "`@redisLock` must be at the start of its line in the comment.",
+    message:
+      "`@redisLock` must be at the start of its line in the comment. Fix: move it to a line of its own.",
   },
   {
     title: "a tag with a colon in the middle of another tag's line",
     source: onMethod("@see foo «@redisLock»: businessFlag=pay"),
     code: "LW1009",
-    message: "`@redisLock` must be at the start of its line in the comment.",
+    message:
+      "`@redisLock` must be at the start of its line in the comment. Fix: move it to a line of its own.",
   },
   {
     title: "a misspelled tag in the middle of a line",
     source: onMethod("Pays. «@redisLok» businessFlag=pay"),
     code: "LW1009",
-    message: "`@redisLock` must be at the start of its line in the comment.",
+    message:
+      "`@redisLock` must be at the start of its line in the comment. Fix: move it to a line of its own.",
   },
   {
     title: "a misspelled tag without attributes",

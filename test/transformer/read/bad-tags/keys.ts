@@ -21,7 +21,7 @@ export const KEYS: readonly Row[] = [
     title: `keyName=${key}`,
     source: onMethod(`@redisLock businessFlag=pay keyName=«${key}»`),
     code: "LW1201",
-    message: `Expected a parameter or a path such as \`order.user.id\`, got \`${key}\`. Put other expressions in quotes.`,
+    message: `Expected a parameter or a path such as \`order.user.id\`, got \`${key}\`. Fix: put other expressions in quotes.`,
   })),
   {
     title: "a parameter in the wrong case",
@@ -125,7 +125,7 @@ export const KEYS: readonly Row[] = [
     title: "two values of `keyName` with keyType=CLASS",
     source: onMethod("@redisLock businessFlag=pay keyName=order,«orderNo» keyType=CLASS fieldName=id"),
     code: "LW1208",
-    message: "`keyType=CLASS` takes one `keyName`. For several fields of it, list them in `fieldName=a,b`.",
+    message: "`keyType=CLASS` takes one `keyName`. Fix: list several fields of it in `fieldName=a,b`.",
   },
   {
     title: "`keyClass` with keyType=VALUE",
@@ -134,22 +134,22 @@ export const KEYS: readonly Row[] = [
     message: "`keyClass` needs `keyType=CLASS` or `keyType=JSON`.",
   },
   {
-    title: "a whole key beside a flag",
+    title: "a whole key together with a flag",
     source: onMethod('@redisLock «businessFlag=pay» key="pay:${orderNo}"'),
     code: "LW1130",
-    message: "`businessFlag` and `key` cannot be combined: `key` is the whole key. Remove one of them.",
+    message: "`businessFlag` and `key` cannot be combined: `key` is the whole key. Fix: remove one of them.",
   },
   {
-    title: "a whole key beside parts of one",
+    title: "a whole key together with parts of one",
     source: onMethod('@redisLock key="pay:${orderNo}" «keyName=tenant»'),
     code: "LW1130",
-    message: "`keyName` and `key` cannot be combined: `key` is the whole key. Remove one of them.",
+    message: "`keyName` and `key` cannot be combined: `key` is the whole key. Fix: remove one of them.",
   },
   {
-    title: "a whole key beside fields",
+    title: "a whole key together with fields",
     source: onMethod('@redisLock key="pay:${orderNo}" «keyType=CLASS» keyClass=Order fieldName=id'),
     code: "LW1130",
-    message: "`keyType` and `key` cannot be combined: `key` is the whole key. Remove one of them.",
+    message: "`keyType` and `key` cannot be combined: `key` is the whole key. Fix: remove one of them.",
     also: ["LW1130", "LW1130"],
   },
   {
@@ -175,21 +175,21 @@ export const KEYS: readonly Row[] = [
     source: onMethod('@redisLock key="pay:${«tenant,orderNo»}"'),
     code: "LW1211",
     message:
-      "Expected a parameter, a path such as `order.user.id`, or another expression in `${...}`, got `tenant,orderNo`. For several values, write several `${...}` with text between them.",
+      "Expected a parameter, a path such as `order.user.id`, or another expression in `${...}`, got `tenant,orderNo`. Fix: for several values, write several `${...}` with text between them.",
   },
   {
     title: "empty braces in a whole key",
     source: onMethod('@redisLock key="pay:${«»}"'),
     code: "LW1211",
     message:
-      "Expected a parameter, a path such as `order.user.id`, or another expression in `${...}`, got ``. For several values, write several `${...}` with text between them.",
+      "Expected a parameter, a path such as `order.user.id`, or another expression in `${...}`, got ``. Fix: for several values, write several `${...}` with text between them.",
   },
   {
     title: "two values in a whole key without text between them",
     source: onMethod('@redisLock key="pay:${tenant}«»${orderNo}:${first}"'),
     code: "LW1212",
     message:
-      'Expected text between two values, such as `:`. Without one, "1" and "23" make the same key as "12" and "3".',
+      'Expected text between two values, such as `:`. Without it, "1" and "23" make the same key as "12" and "3".',
   },
   {
     title: "an empty whole key",

@@ -3,21 +3,22 @@ import { onMethod, type Row } from "./row";
 // The problems `LW13..`.
 
 const ELSEWHERE = (what: string): string =>
-  `${NO_FUNCTION(what)} The function is declared elsewhere, and would run unlocked. Put the tag on its declaration.`;
-const NO_FUNCTION = (what: string): string => `\`@redisLock\` locks functions, but this is ${what}.`;
-const DANGLING = "There is nothing to lock after this `@redisLock`. Put it directly before a function.";
+  `\`@redisLock\` locks functions, but this is ${what}. The function is declared elsewhere, and would run unlocked. Fix: put the tag on its declaration.`;
+const NO_FUNCTION = (what: string): string =>
+  `\`@redisLock\` locks functions, but this is ${what}. Fix: move the tag to a function, or remove it.`;
+const DANGLING = "There is nothing to lock after this `@redisLock`. Fix: put it directly before a function.";
 
 const TAG = "/** «@redisLock» businessFlag=pay */";
-const ACCESSOR = "An accessor cannot wait for a lock. Put `@redisLock` on an async method.";
+const ACCESSOR = "An accessor cannot wait for a lock. Fix: put `@redisLock` on an async method.";
 const SEVERAL =
-  "`@redisLock` before several variables is ambiguous. Declare the function in a statement of its own.";
-const GENERATOR = "A synchronous generator cannot wait for a lock. Make it an `async` generator.";
+  "`@redisLock` before several variables is ambiguous. Fix: declare the function in a statement of its own.";
+const GENERATOR = "A synchronous generator cannot wait for a lock. Fix: make it an `async` generator.";
 const REENTRANT_GENERATOR =
-  "A generator cannot be `reentrant`, because its body cannot become a separate function. Write `reentrant=false`.";
+  "A generator cannot be `reentrant`, because its body cannot become a separate function. Fix: write `reentrant=false`.";
 const noBody = (what: string): string =>
-  `${what} has no body to lock. Put \`@redisLock\` on the implementation.`;
+  `${what} has no body to lock. Fix: put \`@redisLock\` on the implementation.`;
 const notAsync = (name: string): string =>
-  `\`${name}\` cannot wait for a lock. Make it \`async\`, or give it the return type \`Promise<...>\`.`;
+  `\`${name}\` cannot wait for a lock. Fix: make it \`async\`, or give it the return type \`Promise<...>\`.`;
 
 export const PLACES: readonly Row[] = [
   {
@@ -251,7 +252,7 @@ export const PLACES: readonly Row[] = [
     source: `${TAG}\nexport function pay() {}`,
     fileName: "a.js",
     code: "LW1302",
-    message: "`pay` cannot wait for a lock. Make it `async`.",
+    message: "`pay` cannot wait for a lock. Fix: make it `async`.",
   },
   {
     title: "a synchronous arrow function that returns a promise without declaring it",
@@ -300,13 +301,13 @@ export const PLACES: readonly Row[] = [
     source: `${declared}\n${TAG}\nexport function pay(): Promise<void> { return work(); }`,
     code: "LW1314",
     message:
-      "`pay` cannot wait for a lock. It returns a `Promise` that this file declares, but a locked function returns the global one. Make it `async`.",
+      "`pay` cannot wait for a lock. It returns a `Promise` that this file declares, but a locked function returns the global one. Fix: make it `async`.",
   })),
   {
     title: "a constructor",
     source: `export class A extends B { ${TAG} constructor() { super(); } }`,
     code: "LW1303",
-    message: "A constructor cannot wait for a lock. Put `@redisLock` on an async method.",
+    message: "A constructor cannot wait for a lock. Fix: put `@redisLock` on an async method.",
   },
   {
     title: "a getter",
@@ -462,13 +463,15 @@ export const PLACES: readonly Row[] = [
     title: "a function in a script",
     source: `${TAG}\nasync function pay() { "use strict"; work(); }`,
     code: "LW1309",
-    message: "`@redisLock` works only in modules. This file has no import and no export. Add `export {}`.",
+    message:
+      "`@redisLock` works only in modules. This file has no import and no export. Fix: add `export {}`.",
   },
   {
     title: "an arrow function in a script",
     source: `${TAG}\nconst pay = async () => work();`,
     code: "LW1309",
-    message: "`@redisLock` works only in modules. This file has no import and no export. Add `export {}`.",
+    message:
+      "`@redisLock` works only in modules. This file has no import and no export. Fix: add `export {}`.",
   },
   {
     title: "a function in CommonJS, where `export {}` would do harm",
@@ -496,5 +499,5 @@ export const REDECLARED: readonly Row[] = [
   title: `${what} that declares a parameter's name again`,
   source: onMethod("@redisLock businessFlag=pay").replace("return", `${statement} return`),
   code: "LW1312",
-  message: `Duplicate identifier \`${/«(\w+)»/.exec(statement)?.[1] ?? ""}\`. A parameter has this name.`,
+  message: `A parameter and a declaration in the body have the name \`${/«(\w+)»/.exec(statement)?.[1] ?? ""}\`. Fix: rename one of them.`,
 }));

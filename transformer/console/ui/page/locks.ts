@@ -1,6 +1,6 @@
 import { onOneLine } from "../../../terminal/escape";
 import type { HolderRow, LockRow, Announcement } from "../../snapshot";
-import { few, longest } from "../../summaries";
+import { callsOf, few, longest, waitersIn } from "../../summaries";
 import { element, show } from "./dom";
 import { holderText, processText, timeText } from "./text";
 
@@ -37,8 +37,8 @@ function rowOf(lock: LockRow): HTMLTableRowElement {
       "td",
       {},
       few(
-        waiters.map((one) => withSite(processText(one), one)),
-        waiting,
+        waiters.map((one) => withSite(processText(one), one) + callsOf(one)),
+        waitersIn(lock),
         "–",
       ),
     ),

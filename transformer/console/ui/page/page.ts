@@ -6,6 +6,7 @@ import { showHeat } from "./heat";
 import { leftText, showLocks, withSite } from "./locks";
 import { offerRelease } from "./release";
 import { askState, takeToken } from "./requests";
+import { unknownCalls } from "../../summaries";
 import { showTimeLine, showWaits } from "./time-line";
 import { clockText, countText, holderText, timeText } from "./text";
 
@@ -20,16 +21,15 @@ function shownKey(): string | undefined {
 }
 
 function showState(state: State): void {
-  const { at, since, servers, count, look, locks, more, heat, trouble = "" } = state;
+  const { at, since, servers, count, look, locks, more, heat, staleForMs, trouble = "" } = state;
   text("servers", servers.join(", "));
-  text("trouble", trouble);
-  const isAlive = trouble === "";
-  byId("status", HTMLElement).className = isAlive ? "alive" : "";
+  showStatus(staleForMs, trouble);
   text(
     "count",
     `${count.held.toLocaleString()} held, ${count.waiting.toLocaleString()} waiting, of ${countText(count.locks, "lock")}`,
   );
   text("cost", look === undefined ? "" : costText(look));
+  text("unknown", look === undefined ? "" : unknownCalls(look));
   text("more", more > 0 ? `and ${more} more: search for a part of the key` : "");
   text("since", `Sampled twice a second since ${clockText(since)}. Shorter events may be missing.`);
   showLocks(byId("locks", HTMLElement), locks);
@@ -37,6 +37,17 @@ function showState(state: State): void {
   showHeat(byId("heat", HTMLElement), heat, at);
   hide("no-heat", heat.length > 0);
   showLock(state);
+}
+
+/**
+ * Shows whether the locks on the page are recent.
+ *
+ * @param staleForMs the age of the locks. `undefined` if they are recent
+ */
+function showStatus(staleForMs: number | undefined, trouble: string): void {
+  byId("status", HTMLElement).className = staleForMs === undefined ? "alive" : "";
+  text("stale", staleForMs === undefined ? "" : `stale for ${timeText(staleForMs)}`);
+  text("trouble", trouble);
 }
 
 function costText(look: NonNullable<State["look"]>): string {
@@ -88,15 +99,18 @@ function hide(id: string, isHidden: boolean): void {
 }
 
 let isAsking = false;
+/** The time from which the locks on the page are. */
+let freshAt = performance.now();
 
 async function refresh(): Promise<void> {
   if (isAsking) return;
   isAsking = true;
   try {
-    showState(await askState(find.value, shownKey()));
+    const state = await askState(find.value, shownKey());
+    freshAt = performance.now() - (state.staleForMs ?? 0);
+    showState(state);
   } catch (error) {
-    byId("status", HTMLElement).className = "";
-    text("trouble", (error as Error).message);
+    showStatus(performance.now() - freshAt, (error as Error).message);
   } finally {
     isAsking = false;
   }
@@ -108,7 +122,7 @@ find.addEventListener("input", () => void refresh());
 span.addEventListener("change", () => void refresh());
 addEventListener("hashchange", () => {
   takeToken();
-  text("release-said", "");
+  text("release-result", "");
   void refresh();
 });
 setInterval(() => void (document.hidden || refresh()), ASKED_EVERY_MS);

@@ -10,14 +10,14 @@ import { holderText } from "./text";
  */
 export function offerRelease(shownKey: () => string | undefined): void {
   const dialog = byId("release", HTMLDialogElement);
-  const status = byId("release-said", HTMLElement);
+  const status = byId("release-result", HTMLElement);
   const ask = async (now: boolean): Promise<void> => {
     const key = shownKey();
     if (key === undefined) return;
     status.textContent = "";
     try {
       const reply = await askRelease(key, now);
-      if ("said" in reply) status.textContent = reply.said;
+      if ("result" in reply) status.textContent = reply.result;
       else
         showDialog(
           key,
@@ -63,7 +63,7 @@ export function offerRelease(shownKey: () => string | undefined): void {
     form.addEventListener("submit", () => {
       if (yes.disabled) return;
       void confirmRelease(confirmation).then(
-        (reply) => void (status.textContent = reply.said),
+        (reply) => void (status.textContent = reply.result),
         (error: unknown) => void (status.textContent = (error as Error).message),
       );
     });

@@ -1,5 +1,6 @@
 import { onOneLine } from "../../../terminal/escape";
 import type { HolderRow, Process } from "../../snapshot";
+import { remarks } from "../../summaries";
 
 /** Returns the host and the pid that the process announced, such as `worker-3/4711`, or the process number. */
 export function processText({ number, host, pid }: Process): string {
@@ -10,8 +11,8 @@ export function whoText(who: Process | string): string {
   return typeof who === "string" ? `“${onOneLine(who)}”` : processText(who);
 }
 
-export function holderText({ process, storeValue, isRevoked }: HolderRow): string {
-  return `${whoText(process ?? storeValue)}${isRevoked ? " (revoked)" : ""}`;
+export function holderText({ process, storeValue, ...hold }: HolderRow): string {
+  return whoText(process ?? storeValue) + onOneLine(remarks(hold));
 }
 
 const NO_BREAK = "\u00A0";

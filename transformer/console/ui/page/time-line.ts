@@ -39,8 +39,8 @@ function drawnOf(segments: readonly Segment[], until: number, x: (at: number) =>
   const bars = segments.map(({ what, who, site, from, to }) => {
     const done = what === "holds" ? "held the lock" : "waited";
     const lasts = `for ${timeText((to ?? until) - from)}`;
-    const said = to === undefined ? `has ${done} ${lasts}, since` : `${done} ${lasts}, from`;
-    const title = `${whoText(who)}${site === undefined ? "" : ` · ${onOneLine(site)}`} ${said} ${clockText(from)}`;
+    const action = to === undefined ? `has ${done} ${lasts}, since` : `${done} ${lasts}, from`;
+    const title = `${whoText(who)}${site === undefined ? "" : ` · ${onOneLine(site)}`} ${action} ${clockText(from)}`;
     const width = Math.max(2, x(to ?? until) - x(from));
     return drawing(
       "rect",
@@ -66,7 +66,7 @@ function axisOf(from: number, spanMs: number): HTMLTableRowElement {
   );
 }
 
-/** Shows who waited for whom, the latest first. */
+/** Shows the waits, the latest first, with the holders of the lock meanwhile. */
 export function showWaits(body: Element, segments: readonly Segment[], until: number): void {
   const holds = segments.filter(({ what }) => what === "holds");
   const waits = segments
@@ -93,6 +93,6 @@ function waitRow(wait: Segment, holds: readonly Segment[], until: number): HTMLT
     element("td", { class: "time" }, clockText(from)),
     element("th", { scope: "row" }, whoText(wait.who)),
     element("td", { class: "number" }, `${timeText(to - from)}${wait.to === undefined ? ", still" : ""}`),
-    element("td", {}, others.length === 0 ? "nobody that was seen" : others.join(", ")),
+    element("td", {}, others.length === 0 ? "no holder seen" : others.join(", ")),
   );
 }

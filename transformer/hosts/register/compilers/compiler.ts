@@ -1,5 +1,5 @@
 import type { WovenFile } from "../../one-file/weaver";
-import type { Format } from "../format";
+import type { Format } from "./format";
 
 /** The compiler that turns a tagged file into JavaScript. It is the same one that compiles all other files of this process. */
 export interface Compiler {

@@ -23,7 +23,7 @@ export const byNode: Compiler = {
 
 function cannotRun(path: string): string {
   const kind = path.endsWith("x") ? "TypeScript that may have JSX" : "TypeScript";
-  return `Node ${process.versions.node} cannot run ${path}, which is ${kind}: run it with tsx, \`node --import tsx --import lockweave/register\``;
+  return `Node ${process.versions.node} cannot run ${path}, which is ${kind}. Fix: run it with tsx, \`node --import tsx --import lockweave/register\``;
 }
 
 /** Only Deno reaches this call. Node 20 does not have the function. */

@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { mapToDisk } from "../../../text/source-map";
-import { tsconfigFor } from "../tsconfig";
+import { tsconfigFor } from "./tsconfig";
 import type { Compiler } from "./compiler";
 
 /** The part of esbuild's API that tsx uses to compile. */

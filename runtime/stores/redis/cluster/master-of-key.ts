@@ -1,0 +1,36 @@
+import { ConnectionClosedError, type ClusterNode, type ClusterPort } from "../client-port";
+import type { Command } from "../command";
+import { slotOf } from "./slots";
+
+/** The pause before a command is sent again, if its node is not reachable, or does not serve its slot. */
+export const PAUSE_MS = 100;
+
+/** Precedes a command for a slot that is migrating to the node. */
+export const ASKING: Command = { name: "asking", keys: [], args: [] };
+
+/** Errors of a node after which another attempt may succeed. */
+const MAY_PASS = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/;
+
+export function mayPass(error: Error): boolean {
+  return error instanceof ConnectionClosedError || MAY_PASS.test(error.message);
+}
+
+/**
+ * Sends a command once to the master of its first key, or to any master. Follows a redirection for a slot that is migrating. Resolves to a
+ * reply, or to an error, which may be that there is no connection to the node.
+ */
+export async function sendToMaster(
+  { topology, keyPrefix }: Pick<ClusterPort, "topology" | "keyPrefix">,
+  command: Command,
+): Promise<unknown> {
+  const [key] = command.keys;
+  const named = (address: string | undefined): ClusterNode | undefined =>
+    topology.masters().find((one) => one.address === address);
+  const node = key === undefined ? topology.masters()[0] : named(topology.addressOf(slotOf(keyPrefix + key)));
+  if (node === undefined) return new ConnectionClosedError("there is no connection to the cluster node");
+  const [reply] = await topology.write(node, [command]);
+  if (!(reply instanceof Error && reply.message.startsWith("ASK "))) return reply;
+  const [, , address = ""] = reply.message.split(" ");
+  const target = named(topology.reachable(address));
+  return target === undefined ? reply : (await topology.write(target, [ASKING, command]))[1];
+}

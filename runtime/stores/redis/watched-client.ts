@@ -1,0 +1,74 @@
+import { systemClock } from "../../base/clock";
+import type { ClientPort, Transport } from "./client-port";
+import type { Command } from "./command";
+import { errorOf, isMoved, isReadOnly, isReply } from "./errors";
+import { SecondConnection } from "./second-connection";
+import { Silence } from "./silence";
+import { oneOfCluster } from "./states";
+
+/** A client that belongs to the caller. Reports what is wrong with it, and never changes it. */
+export class WatchedClient implements Transport {
+  readonly #client: ClientPort;
+  readonly #warn: (message: string) => void;
+  readonly #second: SecondConnection;
+  readonly #silence: Silence;
+  readonly #stopListening: () => void;
+  #hasWarnedOfRoute = false;
+
+  /** @param warn called with a warning, possibly the same one more than once */
+  constructor(client: ClientPort, warn: (message: string) => void) {
+    this.#client = client;
+    this.#warn = warn;
+    this.#second = new SecondConnection(systemClock, client);
+    this.#silence = new Silence(
+      systemClock,
+      () => client.bytesRead?.(),
+      (isStillSilent) => this.#onSilent(isStillSilent),
+    );
+    this.#stopListening = client.onState({ down: () => this.#onDown() });
+  }
+
+  send(command: Command, timeoutMs: number): Promise<unknown> {
+    if (this.#client.fault !== undefined) return Promise.reject(this.#client.fault);
+    this.#silence.sent(timeoutMs);
+    return this.#client.send(command, timeoutMs).then(this.#onReply, this.#onFailure);
+  }
+
+  close(): void {
+    this.#stopListening();
+    this.#client.close();
+    this.#silence.stop();
+    this.#second.close();
+  }
+
+  readonly #onReply = (reply: unknown): unknown => {
+    this.#silence.heard();
+    if (this.#client.fault !== undefined) throw this.#client.fault;
+    if (isReadOnly(Array.isArray(reply) ? reply[0] : reply)) this.#warn(this.#client.advice.demoted);
+    return reply;
+  };
+
+  readonly #onFailure = (thrown: unknown): never => {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    if (isReply(error)) this.#silence.heard();
+    if (this.#client.fault !== undefined) throw this.#client.fault;
+    if (isReadOnly(error)) this.#warn(this.#client.advice.demoted);
+    if (isMoved(error)) throw errorOf(oneOfCluster(this.#client.advice.useCluster), error);
+    throw this.#client.explain(error) ?? thrown;
+  };
+
+  #onDown(): void {
+    this.#silence.reset();
+    this.#second.close();
+  }
+
+  /** Warns if only the connection is dead: a new one gets an answer. A server that is slow or paused does not answer a new one either. */
+  #onSilent(isStillSilent: () => boolean): void {
+    if (this.#hasWarnedOfRoute || !this.#client.isReady) return;
+    this.#second.ask(() => {
+      if (!isStillSilent()) return;
+      this.#hasWarnedOfRoute = true;
+      this.#warn(this.#client.advice.deadRoute);
+    });
+  }
+}

@@ -1,0 +1,422 @@
+/*
+ * One exclusive lock on one store, for two processes. docs/architecture.md has the protocol. README.md explains how to read this file.
+ *
+ * The network is unreliable: a command that was sent may run at any time, any number of times, or never. So the network forgets nothing,
+ * and needs no list of messages. A crash needs no step of its own: a crashed process ends its beliefs, and its releases never run.
+ *
+ * Each `#ifdef` with the word RULE removes one rule. Then SPIN must find a counterexample.
+ */
+#define LOCK_TIME 3 /* ticks */
+#define CLAIM_TIME 1 /* The time of a reservation, which is shorter than a lock time. */
+
+/* RULE NO_DRIFT: a belief ends one tick early, because the store's clock may be fast. `DRIFT_RATIO` and `DRIFT_MS` in lease.ts */
+#ifdef NO_DRIFT
+#define SURE_TIME LOCK_TIME
+#else
+#define SURE_TIME (LOCK_TIME - 1)
+#endif
+
+/*
+ * Request IDs. Each process has any number of them, but at most LIVE at once on which it may still rely. All IDs on which it never relies
+ * again behave alike, so one number stands for all of them: FORMER(p).
+ */
+#ifndef LIVE
+#define LIVE 2
+#endif
+#define FORMER(p) (2 * LIVE + 1 + p)
+#define ALL (2 * LIVE + 2)
+#define OWNER(r) (r > 2 * LIVE -> r - 2 * LIVE - 1 : r > LIVE)
+
+/* The value of the key: 0 if it is free, the request ID `r` of a hold, or one of these two. */
+#define REVOKED(r) (ALL + (r))
+#define RESERVED(p) (2 * ALL + 1 + (p))
+byte key, ttl;
+
+/* An ID is `waiting` while its command may begin a belief, and `leased` while it is a lease. Otherwise it stands for no command. */
+mtype = { unused, waiting, leased };
+mtype status[ALL + 1] = unused;
+byte age[ALL + 1]; /* The ticks since the command was sent. */
+bool granted[ALL + 1]; /* The store replied that the command acquired the key. */
+bool hasFormer[2];
+
+byte lease[2]; /* The request ID of the lease of each process, or 0. */
+byte left[2]; /* The ticks until its deadline. */
+byte inside[2]; /* The callers of the process that rely on the lease. */
+
+byte renewed[2]; /* The request ID that the last renewal of the process names, or 0. */
+byte renewalAge[2];
+bool renewalReplied[2];
+
+#ifdef SLEEP
+bool asleep; /* The machine of the first process sleeps, and its monotonic clock stands still. */
+bool maySleep = true;
+#else
+#define asleep false
+#endif
+#define AWAKE(p) (p != 0 || !asleep)
+
+#define me (_pid - 1)
+#define BELIEVES(p) (inside[p] > 0 && left[p] > 0 && AWAKE(p))
+#define HAS_HOLD(p) ((key == lease[p] || key == REVOKED(lease[p])) && ttl >= left[p])
+
+inline check() {
+  /* The property: no two callers believe that they hold the lock. */
+  assert((BELIEVES(0) -> inside[0] : 0) + (BELIEVES(1) -> inside[1] : 0) <= 1);
+#ifndef ONLY_PROPERTY
+  /* Step 5 of the proof, which is stronger: while a caller believes, the store has its hold. */
+  assert(!BELIEVES(0) || HAS_HOLD(0));
+  assert(!BELIEVES(1) || HAS_HOLD(1))
+#endif
+}
+
+#ifdef TOKENS
+#define STRIDE 2 /* A draw skips this many tokens, for hand-offs. `FENCING_STRIDE` in port.ts */
+#define DRAWS 5
+byte draws, fence; /* The last token that may be in use. */
+byte token[ALL + 1], renewalToken[2]; /* The tokens in replies and leases. */
+byte highest; /* The highest token with which a body began. */
+byte handedOff[2]; /* The tokens that the lease used in hand-offs. */
+#define MAY_DRAW (draws < DRAWS)
+
+inline draw(t) { /* scripts/token.ts */
+  draws++;
+  t = fence + 1;
+#ifdef TOKENS_WITHOUT_STRIDE
+  /* RULE TOKENS_WITHOUT_STRIDE: a draw skips the tokens that a hand-off may use. */
+  fence = fence + 1
+#else
+  fence = fence + STRIDE
+#endif
+}
+
+inline use(t) { /* The property: tokens rise with the order of beliefs. */
+  assert(t > highest);
+  highest = t
+}
+#else
+#define MAY_DRAW true
+#endif
+
+/* ---- the store: each step is one script ---------------------------------------------------------------- */
+
+inline startTtl() { /* The store's clock may be fast by one tick in a lock time. */
+  if :: ttl = LOCK_TIME :: ttl = LOCK_TIME - 1 fi
+}
+
+inline grant(r) {
+  key = r;
+  startTtl();
+#ifdef TOKENS
+  if :: status[r] == waiting && !granted[r] -> draw(token[r]) :: else fi;
+#endif
+  granted[r] = (status[r] == waiting)
+}
+
+inline passOn() { /* `pass_on` in queue.ts. The queue decides nothing, so here it gives any answer. */
+  if
+  :: key = 0; ttl = 0
+  :: key = RESERVED(0); ttl = CLAIM_TIME
+  :: key = RESERVED(1); ttl = CLAIM_TIME
+  fi
+}
+
+inline anyId() {
+  if
+  :: r = 1 :: r = 2 :: r = 3 :: r = 4
+#if LIVE > 1
+  :: r = 5 :: r = 6
+#endif
+#if LIVE > 2
+  :: r = 7 :: r = 8
+#endif
+  fi
+}
+
+#define SENT(r) (r > 2 * LIVE -> hasFormer[OWNER(r)] : status[r] != unused)
+#define IS_FORMER(r) (r > 2 * LIVE && r <= ALL)
+
+active proctype store() {
+  byte r;
+  do
+  :: atomic {
+       anyId();
+       if
+       /* acquire.ts, enqueue.ts: the key is free, or reserved for the ticket. */
+       :: SENT(r) && (key == 0 || key == RESERVED(OWNER(r))) && MAY_DRAW -> grant(r)
+       /* enqueue.ts: the key is free, and another waiter is first. */
+       :: SENT(r) && key == 0 -> key = RESERVED(1 - OWNER(r)); ttl = CLAIM_TIME
+#ifdef ACQUIRE_BLINDLY
+       /* RULE ACQUIRE_BLINDLY: only a free key is acquired. */
+       :: SENT(r) && key != r -> grant(r)
+#endif
+       /* renew.ts: the last renewal of a process. */
+       :: renewed[OWNER(r)] == r && key == r && MAY_DRAW ->
+          if :: ttl = LOCK_TIME :: ttl < LOCK_TIME -> ttl = LOCK_TIME - 1 fi;
+#ifdef TOKENS
+          if :: status[r] == waiting && !renewalReplied[OWNER(r)] -> draw(renewalToken[OWNER(r)]) :: else fi;
+#endif
+          renewalReplied[OWNER(r)] = true
+       /* renew.ts: an earlier renewal runs late. Its lock time was shorter. */
+       :: SENT(r) && key == r ->
+#ifdef RENEWAL_SHORTENS
+          /* RULE RENEWAL_SHORTENS: a renewal never shortens the lock time. `prolong` in renew.ts */
+          ttl = 1
+#else
+          if :: ttl == 1 -> ttl = 2 :: else fi
+#endif
+       /* release.ts: the key holds the request ID, or its revoked form. */
+       :: IS_FORMER(r) && (key == r || key == REVOKED(r)) -> passOn()
+#ifdef RELEASE_BLINDLY
+       /* RULE RELEASE_BLINDLY: a release compares the key first. */
+       :: IS_FORMER(r) && SENT(r) -> passOn()
+#endif
+#ifdef RELEASE_FIRST
+       /* RULE RELEASE_FIRST: a process ends its belief before it sends the release. `lease.end()` */
+       :: status[r] == leased && key == r -> passOn()
+#endif
+#ifdef CLOSED_BELIEVES
+       /* RULE CLOSED_BELIEVES: an acquisition that released its commands never believes again. `#close` in acquisition.ts */
+       :: status[r] == waiting && key == r -> passOn()
+#endif
+#ifdef REUSED_ID
+       /* RULE REUSED_ID: each request ID belongs to one command. Otherwise, the release of an earlier command may run late. */
+       :: status[r] == leased && key == r && hasFormer[OWNER(r)] -> passOn()
+#endif
+       /* release-and-enqueue.ts: it ends an earlier hold of its process, and acquires the key in the same step. */
+       :: SENT(r) && !IS_FORMER(r) && key == FORMER(OWNER(r)) && MAY_DRAW -> grant(r)
+       /* revoke.ts: the key keeps others out for the time that the hold has left. */
+       :: key == r ->
+#ifdef REVOKED_IS_FREE
+          /* RULE REVOKED_IS_FREE: a revoked hold keeps others out until it expires or its process releases it. */
+          key = 0; ttl = 0
+#else
+          key = REVOKED(r)
+#endif
+       :: else
+       fi;
+       r = 0;
+       check()
+     }
+  od
+}
+
+/* ---- the processes -------------------------------------------------------------------------------------- */
+
+inline noRenewal(p) {
+  renewed[p] = 0;
+  renewalAge[p] = 0;
+  renewalReplied[p] = false;
+#ifdef TOKENS
+  renewalToken[p] = 0
+#endif
+}
+
+/* The process never relies on this ID again. From now on, it may send the release. */
+inline forget(id, p) {
+  if
+  :: key == id -> key = FORMER(p)
+  :: key == REVOKED(id) -> key = REVOKED(FORMER(p))
+  :: else
+  fi;
+  status[id] = unused;
+  age[id] = 0;
+  granted[id] = false;
+#ifdef TOKENS
+  token[id] = 0;
+#endif
+  hasFormer[p] = true
+}
+
+/* The acquisition closes. `#close` and `#releaseUnresolved` in acquisition.ts */
+inline close() {
+  q = me * LIVE + 1;
+  do
+  :: q <= (me + 1) * LIVE ->
+     if :: status[q] == waiting && q != lease[me] -> forget(q, me) :: else fi;
+     q++
+  :: else -> break
+  od;
+  q = 0
+}
+
+/* `#believe` in acquisition.ts: the only place where a lease begins. `since` is the age of the command that proves it. */
+inline believe(id, since) {
+  lease[me] = id;
+  inside[me] = 1;
+#ifdef BELIEF_FROM_REPLY
+  /* RULE BELIEF_FROM_REPLY: a belief counts from before its command was sent, not from the reply. `prove` in lease.ts */
+  left[me] = SURE_TIME;
+#else
+  left[me] = SURE_TIME - since;
+#endif
+#ifdef TOKENS
+  if :: renewalToken[me] > token[id] -> token[id] = renewalToken[me] :: else fi;
+  use(token[id]);
+#endif
+  if :: id <= 2 * LIVE -> status[id] = leased; age[id] = 0; granted[id] = false :: else fi;
+  close();
+  noRenewal(me)
+}
+
+/* `lease.end()`, and `lose()` at the deadline. */
+inline endLease(p) {
+  inside[p] = 0;
+  left[p] = 0;
+  forget(lease[p], p);
+#ifdef LATE_RENEWAL_REVIVES
+  if :: renewed[p] != 0 -> renewed[p] = FORMER(p) :: else fi;
+#else
+  noRenewal(p);
+#endif
+#ifdef TOKENS
+  handedOff[p] = 0;
+#endif
+  lease[p] = 0
+}
+
+inline send() { /* `newRequest` in acquisition.ts: a new request ID for each command. */
+  q = me * LIVE + 1;
+  do
+  :: q <= (me + 1) * LIVE && status[q] != unused -> q++
+  :: else -> break
+  od;
+  if :: q <= (me + 1) * LIVE -> status[q] = waiting :: else fi;
+  q = 0
+}
+
+inline ownId() {
+  if
+  :: r = me * LIVE + 1
+#if LIVE > 1
+  :: r = me * LIVE + 2
+#endif
+#if LIVE > 2
+  :: r = me * LIVE + 3
+#endif
+#ifdef LATE_RENEWAL_REVIVES
+  :: r = FORMER(me)
+#endif
+  fi
+}
+
+active [2] proctype process() {
+  byte r, q;
+  do
+  :: atomic {
+       AWAKE(me);
+       ownId();
+       if
+       :: lease[me] == 0 -> send()
+       /* `#granted`: the reply arrives. */
+       :: status[r] == waiting && granted[r] && age[r] < SURE_TIME -> believe(r, age[r])
+       /* `#confirm`: a renewal must prove a hold that the process only found. `renew` in renewals.ts: the watchdog. */
+       :: status[r] != unused -> noRenewal(me); renewed[me] = r
+#ifdef FOUND_IS_GRANTED
+       /* RULE FOUND_IS_GRANTED: a process that only finds its request ID in the store does not believe yet. */
+       :: status[r] == waiting && key == r -> believe(r, 0)
+#endif
+#ifdef RESERVED_IS_GRANTED
+       /* RULE RESERVED_IS_GRANTED: the queue decides nothing. A waiter that is next has to acquire the key. */
+       :: status[r] == waiting && key == RESERVED(me) -> believe(r, 0)
+#endif
+       /* `#confirmed`, and `Renewals`: the reply to a renewal. */
+       :: renewed[me] == r && renewalReplied[me] && renewalAge[me] < SURE_TIME ->
+          if
+          :: status[r] == waiting -> believe(r, renewalAge[me])
+          :: lease[me] == r ->
+             if :: left[me] < SURE_TIME - renewalAge[me] -> left[me] = SURE_TIME - renewalAge[me] :: else fi;
+             noRenewal(me)
+#ifdef LATE_RENEWAL_REVIVES
+          /* RULE LATE_RENEWAL_REVIVES: a lease ends for good. A late reply to a renewal does not revive it. `sureUntil` in lease.ts */
+          :: lease[me] == 0 && r == FORMER(me) -> believe(r, renewalAge[me])
+          :: else -> noRenewal(me)
+#endif
+          fi
+       /* release.ts in lock/, and `releaseAndEnqueue` in exclusive-queue.ts: the belief ends before the command is sent. */
+       :: lease[me] != 0 -> endLease(me)
+       :: lease[me] != 0 -> endLease(me); send()
+       /* `abandon` in acquisition.ts: no caller waits anymore. */
+       :: lease[me] == 0 -> close(); noRenewal(me)
+#ifdef TOKENS
+       /* `handOff` in exclusive-queue.ts: the next caller gets the next token. `mayContinue` limits the number. */
+       :: lease[me] != 0 && left[me] > 0 && handedOff[me] < STRIDE - 1 ->
+          handedOff[me]++;
+          token[lease[me]]++;
+          use(token[lease[me]])
+#endif
+#ifdef HAND_OFF_OVERLAPS
+       /* RULE HAND_OFF_OVERLAPS: in a hand-off, the previous caller leaves before the next one enters. */
+       :: lease[me] != 0 && left[me] > 0 -> inside[me] = 2
+#endif
+#ifdef HAND_OFF_RESTARTS
+       /* RULE HAND_OFF_RESTARTS: a hand-off keeps the deadline of the lease. */
+       :: lease[me] != 0 && left[me] > 0 -> left[me] = SURE_TIME
+#endif
+       :: else
+       fi;
+       r = 0;
+       check()
+     }
+  od
+}
+
+/* ---- time ---------------------------------------------------------------------------------------------- */
+
+inline grow(a) { /* An older command proves nothing, so it needs no exact age. */
+  if :: a < SURE_TIME -> a++ :: else fi
+}
+
+inline tickProcess(p) {
+  if
+  :: AWAKE(p) ->
+     q = p * LIVE + 1;
+     do
+     :: q <= (p + 1) * LIVE ->
+        if :: status[q] == waiting -> grow(age[q]) :: else fi;
+        q++
+     :: else -> break
+     od;
+     q = 0;
+     if :: renewed[p] != 0 -> grow(renewalAge[p]) :: else fi;
+     if
+     :: left[p] > 1 -> left[p]--
+     :: left[p] == 1 -> endLease(p)
+     :: else
+     fi
+  :: else
+  fi
+}
+
+active proctype time() {
+  byte q;
+  do
+  :: d_step {
+       if :: ttl > 0 -> ttl-- :: else fi;
+       if :: ttl == 0 -> key = 0 :: else fi;
+       tickProcess(0);
+       tickProcess(1);
+       check()
+     }
+#ifdef SLEEP
+  /* One machine sleeps once. The processes are alike, so it is that of the first one. */
+  :: atomic { maySleep -> maySleep = false; asleep = true }
+  :: d_step {
+       asleep -> asleep = false;
+#ifndef SLEEP_UNNOTICED
+       /* RULE SLEEP_UNNOTICED: after a suspension, only commands that were sent later prove anything. certainty.ts */
+       left[0] = 0;
+       if :: renewed[0] != 0 -> renewalAge[0] = SURE_TIME :: else fi;
+       q = 1;
+       do
+       :: q <= LIVE ->
+          if :: status[q] == waiting -> age[q] = SURE_TIME :: else fi;
+          q++
+       :: else -> break
+       od;
+       q = 0;
+#endif
+       check()
+     }
+#endif
+  od
+}

@@ -1,0 +1,499 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import test, { type ExecutionContext } from "ava";
+import { Client, Pool } from "pg";
+import postgres from "postgres";
+import { memoryStore } from "../../../runtime";
+import type { HeldLock } from "../../../runtime/lock/held-lock";
+import type { LockOptions } from "../../../runtime/lock/settings";
+import { migrationSql } from "../../../runtime/stores/postgres/migration";
+import { postgresStore } from "../../../runtime/stores/postgres/postgres-store";
+import type { RunSql, WholeStore } from "../../../runtime/stores/port";
+import { guardedAfter } from "../../../runtime/stores/value";
+import { deferred } from "../../support/deferred";
+import { FleetProcess } from "../../support/fleet";
+import { startPostgres, type PostgresServer } from "../../support/postgres-server";
+import { retire } from "../../support/retire";
+import { until } from "../../support/until";
+import { portOf } from "./kinds";
+
+// A transaction that guards its lock can commit only while nobody else has acquired the key.
+
+/** The page whose statements for fencing tokens run in a test. */
+const page =
+  readFileSync(join(__dirname, "../../../docs/postgres.md"), "utf8").split(
+    "\n## Data in another database\n",
+  )[1] ?? "";
+
+let server: PostgresServer;
+let watcher: Pool;
+let asking: WholeStore;
+let keys = 0;
+
+test.before(async () => {
+  server = await startPostgres("max_prepared_transactions=5", "max_connections=200");
+  watcher = new Pool({ connectionString: server.url, max: 2 });
+  watcher.on("error", () => {}); // The server stops.
+  await watcher.query(migrationSql());
+  asking = postgresStore(portOf(server.url));
+});
+
+test.after.always(async () => {
+  await asking.close();
+  await watcher.end();
+  await server.stop();
+});
+
+async function connect(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url });
+  client.on("error", () => {}); // The server stops.
+  await client.connect();
+  return client;
+}
+
+/** Connects and begins a transaction. */
+async function begin(t: ExecutionContext, text = "BEGIN"): Promise<Client> {
+  const client = await connect(server.url);
+  t.teardown(() => client.end());
+  await client.query(text);
+  return client;
+}
+
+function newProcess(
+  t: ExecutionContext,
+  store: WholeStore = postgresStore(portOf(server.url)),
+): FleetProcess {
+  const own = new FleetProcess({ store, logger: { warn: () => {} } });
+  t.teardown(() => retire(own));
+  return own;
+}
+
+function newKey(): string {
+  keys += 1;
+  return `LOCK_guarded_${keys}`;
+}
+
+/** The holder of such a lock does not learn of a revocation before its release, which a watchdog might. */
+const UNRENEWED = { watchdog: false, lockTime: "10m" } as const;
+
+/** Holds a lock until `end` is called. */
+async function hold(
+  process: FleetProcess,
+  key: string,
+  options: LockOptions = {},
+): Promise<{ readonly lock: HeldLock; end(): Promise<void> }> {
+  const [isHeld, mayEnd] = [deferred<HeldLock>(), deferred()];
+  const held = process.call(key, options, async (lock) => {
+    isHeld.resolve(lock);
+    await mayEnd.promise;
+  });
+  held.catch(() => {});
+  return {
+    lock: await isHeld.promise,
+    async end() {
+      mayEnd.resolve();
+      await held;
+    },
+  };
+}
+
+/** Like a process that is paused for longer than its lock time. */
+async function expire(key: string): Promise<void> {
+  await watcher.query(
+    "UPDATE lockweave.hold SET expires_at = clock_timestamp() - interval '1 min' WHERE key = $1",
+    [key],
+  );
+}
+
+const over =
+  (client: Client): RunSql =>
+  (sql, values) =>
+    client.query(sql, values);
+
+/** Asks the store for the key, and asserts that it is closed. */
+async function assertClosed(t: ExecutionContext, key: string, permits?: number): Promise<void> {
+  const requestId = randomUUID().replaceAll("-", "");
+  const shared = permits === undefined ? {} : { permits };
+  const request = { key, requestId, lockTimeMs: 60_000, fencing: false, ...shared };
+  t.like(await asking.acquire(request, 60_000), { acquired: false });
+}
+
+for (const level of ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]) {
+  test(`${level}: nobody acquires an expired lock until the transaction that guards it has ended`, async (t) => {
+    const key = newKey();
+    const [holder, other] = [newProcess(t), newProcess(t)];
+    const { lock, end } = await hold(holder, key, { watchdog: false });
+    const tx = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
+    await lock.guard(over(tx));
+    await expire(key);
+    await assertClosed(t, key);
+    const next = other.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered");
+    await tx.query("COMMIT");
+    t.is(await next, "entered");
+    await t.throwsAsync(end(), { code: "LOCK_LOST" });
+  });
+
+  test(`${level}: a transaction cannot guard a lock that another caller has acquired`, async (t) => {
+    const key = newKey();
+    const [holder, other] = [newProcess(t), newProcess(t)];
+    const { lock, end } = await hold(holder, key, { watchdog: false });
+    const tx = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
+    await tx.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which the lock is ours.
+    await expire(key);
+    await other.call(key, {}, () => {});
+    const error = await t.throwsAsync(lock.guard(over(tx)));
+    // In a snapshot of before, the server itself refuses.
+    const refused = level === "READ COMMITTED" ? "LOCK_LOST" : "40001";
+    t.is((error as { readonly code?: string }).code, refused, error.message);
+    await t.throwsAsync(end(), { code: "LOCK_LOST" });
+  });
+}
+
+for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
+  test(`${level}: a transaction that began before the lock was revoked cannot guard it`, async (t) => {
+    const key = newKey();
+    const store = postgresStore(portOf(server.url));
+    const { lock, end } = await hold(newProcess(t, store), key, UNRENEWED);
+    const tx = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
+    await tx.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which the lock is not revoked.
+    t.true(await store.admin.revoke({ key, requestId: lock.storeValue ?? "" }, 5_000));
+    await t.throwsAsync(lock.guard(over(tx)), { code: "40001" });
+    await tx.query("ROLLBACK");
+    await assertClosed(t, key);
+    await end();
+  });
+
+  test(`${level}: a transaction cannot guard a lock that is newer than its first query`, async (t) => {
+    const tx = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
+    await tx.query("SELECT 1 FROM lockweave.hold");
+    const { lock, end } = await hold(newProcess(t), newKey());
+    await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+    await end();
+  });
+}
+
+test("renewals, extensions, and the release do not wait for the transaction that guards the lock", async (t) => {
+  const key = newKey();
+  const holder = newProcess(t);
+  const { lock, end } = await hold(holder, key);
+  const tx = await begin(t);
+  await lock.guard(over(tx));
+  await lock.extend("1m");
+  t.true(lock.remaining() > 50_000);
+  await end();
+  await assertClosed(t, key);
+  await tx.query("ROLLBACK");
+  t.is(await holder.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+});
+
+test("a guarded lock is not handed off inside the process while its transaction runs", async (t) => {
+  const key = newKey();
+  const holder = newProcess(t);
+  const { lock, end } = await hold(holder, key);
+  const entered: string[] = [];
+  const next = holder.call(key, { waitTime: "1s", retryTimes: 20 }, () => void entered.push("next"));
+  const tx = await begin(t);
+  await lock.guard(over(tx));
+  await end();
+  await assertClosed(t, key);
+  t.deepEqual(entered, []);
+  await tx.query("COMMIT");
+  await next;
+  t.deepEqual(entered, ["next"]);
+});
+
+test("a lock is not handed off even if its guard failed", async (t) => {
+  const key = newKey();
+  const holder = newProcess(t);
+  const { lock, end } = await hold(holder, key);
+  const next = hold(holder, key);
+  await t.throwsAsync(
+    lock.guard(() => Promise.reject(new Error("the connection broke"))),
+    {
+      message: "the connection broke",
+    },
+  );
+  const { storeValue } = lock;
+  await end();
+  const second = await next;
+  t.not(second.lock.storeValue, storeValue);
+  await second.end();
+});
+
+test("a revoked lock cannot be guarded, and a guarded lock that is revoked stays closed until its transaction ends", async (t) => {
+  const key = newKey();
+  const store = postgresStore(portOf(server.url));
+  const holder = newProcess(t, store);
+  const { lock, end } = await hold(holder, key, UNRENEWED);
+  const first = await begin(t);
+  await lock.guard(over(first));
+  const requestId = lock.storeValue ?? "";
+  t.true(await store.admin.revoke({ key, requestId }, 5_000));
+  const second = await begin(t);
+  await t.throwsAsync(lock.guard(over(second)), { code: "LOCK_LOST", message: /roll the transaction back/ });
+  await second.query("ROLLBACK");
+  await assertClosed(t, key);
+  await first.query("COMMIT");
+  await end();
+});
+
+for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
+  test(`${level}: while a transaction guards a lock, one that began before its revocation can also guard it, and keeps others out`, async (t) => {
+    const key = newKey();
+    const store = postgresStore(portOf(server.url));
+    const { lock, end } = await hold(newProcess(t, store), key, UNRENEWED);
+    const requestId = lock.storeValue ?? "";
+    const second = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
+    await second.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which the lock is not revoked.
+    const first = await begin(t);
+    await lock.guard(over(first));
+    t.true(await store.admin.revoke({ key, requestId }, 5_000));
+    // The revocation could not replace the row, so the server shows the second transaction the old one.
+    await lock.guard(over(second));
+    await first.query("COMMIT");
+    await end();
+    await expire(key);
+    await assertClosed(t, key);
+    await second.query("COMMIT");
+    t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+  });
+}
+
+test("inspect() says that a transaction guards a lock that its holder has released", async (t) => {
+  const key = newKey();
+  const store = postgresStore(portOf(server.url));
+  const { lock, end } = await hold(newProcess(t, store), key);
+  const requestId = lock.storeValue ?? "";
+  const tx = await begin(t);
+  await lock.guard(over(tx));
+  await end();
+  const { holds } = await store.admin.inspect(key, 60_000);
+  t.deepEqual(
+    holds.map(({ value }) => value),
+    [guardedAfter(requestId)],
+  );
+  const waiting = newProcess(t).call(key, { waitTime: "2s", retryTimes: 1 }, () => {});
+  await t.throwsAsync(waiting, {
+    code: "LOCK_WAIT_TIME_OUT",
+    message: /is guarded by an open transaction of its last holder/,
+  });
+  await tx.query("COMMIT");
+});
+
+test("the holder of an expired lock learns that a transaction guards it, and not that another caller holds it", async (t) => {
+  const key = newKey();
+  const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
+  const tx = await begin(t);
+  await lock.guard(over(tx));
+  await expire(key);
+  await t.throwsAsync(end(), {
+    code: "LOCK_LOST",
+    message: /its lock time is over, and its key stays closed until the transaction that guards it ends/,
+  });
+  await tx.query("COMMIT");
+});
+
+test("a guard covers all keys of a lock", async (t) => {
+  const both = [newKey(), newKey()];
+  const locks = newProcess(t).locks(both, { watchdog: false });
+  // The first command opens a connection, which may take longer than a command may on a busy machine.
+  while (!(await locks.acquire())) t.true(await locks.retryCheck());
+  const tx = await begin(t);
+  await locks.guard(over(tx));
+  for (const key of both) await expire(key);
+  for (const key of both) {
+    await assertClosed(t, key);
+  }
+  await tx.query("COMMIT");
+  await t.throwsAsync(locks.release(), { code: "LOCK_LOST" });
+});
+
+test("a reader that guards its lock excludes only writers", async (t) => {
+  const key = newKey();
+  const [reader, other] = [newProcess(t), newProcess(t)];
+  const { lock, end } = await hold(reader, key, { mode: "read" });
+  const tx = await begin(t);
+  await lock.guard(over(tx));
+  await end();
+  t.is(await reader.call(key, { mode: "read" }, () => "here"), "here");
+  t.is(await other.call(key, { mode: "read" }, () => "elsewhere"), "elsewhere");
+  await assertClosed(t, key);
+  await tx.query("COMMIT");
+  t.is(await other.call(key, { mode: "write", waitTime: "1s", retryTimes: 20 }, () => "wrote"), "wrote");
+});
+
+test("a guarded permit stays in use until its transaction ends, here and elsewhere", async (t) => {
+  const key = newKey();
+  const [holder, other] = [newProcess(t), newProcess(t)];
+  const options: LockOptions = { permits: 2 };
+  const { lock, end } = await hold(holder, key, options);
+  const second = await hold(other, key, options);
+  const tx = await begin(t);
+  await lock.guard(over(tx));
+  await end();
+  await assertClosed(t, key, 2);
+  const here = holder.call(key, { ...options, waitTime: "2s", retryTimes: 1 }, () => {});
+  await t.throwsAsync(here, { code: "LOCK_WAIT_TIME_OUT" });
+  await tx.query("COMMIT");
+  t.is(await holder.call(key, { ...options, waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+  await second.end();
+});
+
+test("a rollback to an earlier savepoint undoes the guard", async (t) => {
+  const key = newKey();
+  const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
+  const tx = await begin(t);
+  await tx.query("SAVEPOINT before");
+  await lock.guard(over(tx));
+  await tx.query("ROLLBACK TO SAVEPOINT before");
+  await expire(key);
+  t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+  await tx.query("ROLLBACK");
+  await t.throwsAsync(end(), { code: "LOCK_LOST" });
+});
+
+test("a prepared transaction keeps the key closed until it ends", async (t) => {
+  const key = newKey();
+  const { lock, end } = await hold(newProcess(t), key);
+  const tx = await begin(t);
+  await lock.guard(over(tx));
+  await tx.query("PREPARE TRANSACTION 'guarded'");
+  await end();
+  await assertClosed(t, key);
+  await watcher.query("COMMIT PREPARED 'guarded'");
+  t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+});
+
+test("the server ends a forgotten transaction after idle_in_transaction_session_timeout, and then its guard", async (t) => {
+  const key = newKey();
+  const { lock, end } = await hold(newProcess(t), key);
+  const tx = await begin(t);
+  await lock.guard(over(tx));
+  await end();
+  await tx.query("SET LOCAL idle_in_transaction_session_timeout = '100ms'");
+  t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+});
+
+// ---- fencing tokens -------------------------------------------------------------------------------------
+
+test("once a holder has written its token to a row in another database, no earlier holder can write the row", async (t) => {
+  const key = newKey();
+  await watcher.query("CREATE DATABASE accounts");
+  const accounts = await connect(server.urlOf({ database: "accounts" }));
+  t.teardown(() => accounts.end());
+  await accounts.query("CREATE TABLE account (id text PRIMARY KEY, balance integer NOT NULL)");
+  await accounts.query("INSERT INTO account VALUES ('a', 10)");
+  const [addFence = "", ...statements] = page.match(/(?:ALTER TABLE|UPDATE) account [^;"`]*/g) ?? [];
+  await accounts.query(addFence);
+  const [claim = "", write = "", both = ""] = statements;
+  t.regex(both, /balance.*fence.*fence <=/);
+  /** Returns the number of rows that the statement changed. */
+  const change = async (statement: string, ...values: readonly unknown[]): Promise<number | null> =>
+    (await accounts.query(statement, [...values])).rowCount;
+
+  const paused = await hold(newProcess(t), key, { fencing: true, watchdog: false });
+  const early = paused.lock.fencingToken;
+  t.is(await change(claim, early, "a"), 1);
+  await expire(key);
+  await newProcess(t).call(key, { fencing: true }, async ({ fencingToken: late }) => {
+    t.is(await change(claim, late, "a"), 1);
+    t.is(await change(write, early, "a", 0), 0);
+    t.is(await change(both, early, "a", 5), 0);
+    t.is(await change(write, late, "a", 9), 1);
+    t.is(await change(both, late, "a", 1), 1);
+  });
+  t.deepEqual((await accounts.query("SELECT balance FROM account")).rows, [{ balance: 8 }]);
+  await t.throwsAsync(paused.end(), { code: "LOCK_LOST" });
+});
+
+// ---- mistakes -------------------------------------------------------------------------------------------
+
+test("guard() outside of a transaction is an error, even over a pool", async (t) => {
+  const { lock, end } = await hold(newProcess(t), newKey());
+  const pool = new Pool({ connectionString: server.url });
+  t.teardown(() => pool.end());
+  const expected = {
+    code: "LOCK_MISCONFIGURED",
+    message: /did not run in one transaction.*Fix: begin a transaction/,
+  };
+  await t.throwsAsync(
+    lock.guard((sql, values) => pool.query(sql, values)),
+    expected,
+  );
+  const client = await connect(server.url);
+  t.teardown(() => client.end());
+  await t.throwsAsync(lock.guard(over(client)), expected);
+  await end();
+});
+
+test("guard() in another database is an error, whether or not it has the schema", async (t) => {
+  const { lock, end } = await hold(newProcess(t), newKey());
+  await watcher.query("CREATE DATABASE other");
+  const other = await connect(server.urlOf({ database: "other" }));
+  t.teardown(() => other.end());
+  const expected = { code: "LOCK_MISCONFIGURED", message: /another database than the locks/ };
+  await other.query("BEGIN");
+  await t.throwsAsync(lock.guard(over(other)), expected);
+  await other.query("ROLLBACK");
+  await other.query(migrationSql());
+  await other.query("BEGIN");
+  await t.throwsAsync(lock.guard(over(other)), expected);
+  await other.query("ROLLBACK");
+  await end();
+});
+
+test("guard() in a read-only transaction is an error", async (t) => {
+  const { lock, end } = await hold(newProcess(t), newKey());
+  const tx = await begin(t, "BEGIN READ ONLY");
+  await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_MISCONFIGURED", message: /is read-only/ });
+  await end();
+});
+
+test("guard() with a function that returns nothing is an error", async (t) => {
+  const { lock, end } = await hold(newProcess(t), newKey());
+  const tx = await begin(t);
+  const run = async (sql: string): Promise<void> => void (await tx.query(sql));
+  await t.throwsAsync(lock.guard(run), {
+    code: "LOCK_MISCONFIGURED",
+    message: /Fix: return what the query returns/,
+  });
+  await end();
+});
+
+test("guard() of a lock that is not in PostgreSQL is an error", async (t) => {
+  const { lock, end } = await hold(newProcess(t, memoryStore()), newKey());
+  await t.throwsAsync(
+    lock.guard(() => Promise.resolve()),
+    {
+      code: "LOCK_MISCONFIGURED",
+      message: /needs a lock in PostgreSQL/,
+    },
+  );
+  await end();
+});
+
+test("guard() after the release is an error", async (t) => {
+  const { lock, end } = await hold(newProcess(t), newKey());
+  await end();
+  const tx = await begin(t);
+  await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+});
+
+// ---- client libraries -----------------------------------------------------------------------------------
+
+test("guard() works in a transaction of postgres.js", async (t) => {
+  const key = newKey();
+  const sql = postgres(server.url, { max: 1, onnotice: () => {} });
+  t.teardown(() => sql.end());
+  const { lock, end } = await hold(newProcess(t), key);
+  await sql.begin(async (tx) => {
+    await lock.guard((text) => tx.unsafe(text));
+    await end();
+    await assertClosed(t, key);
+  });
+  await until(
+    async () => (await watcher.query("SELECT 1 FROM pg_locks WHERE mode = 'RowShareLock'")).rowCount === 0,
+  );
+  t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+});

@@ -1,0 +1,80 @@
+import type { Source } from "../parser/parser";
+import { stringLiteral } from "../text/edits";
+import { problem, type Problem } from "../text/problems";
+import {
+  byName,
+  literalOf,
+  OPTION_READERS,
+  readTogether,
+  single,
+  type Defaults,
+  type Reading,
+  type Value,
+} from "./attributes";
+import type { JoinPoint } from "./join-points";
+import { readKey, readWholeKey } from "./key";
+import { namesInKey, readFlag, storeOf, type PlannedTag } from "./plan";
+
+/** A `@needsLock`: a lock that the callers of a function must hold. */
+export interface NeedPlan extends PlannedTag {
+  /** Whether a read lock satisfies the need, too. */
+  readonly isReadEnough: boolean;
+  readonly warnings: readonly Problem[];
+}
+
+/** The attributes that tell which lock it is. All others are about how a lock is acquired. */
+export const NEED_ATTRIBUTES: ReadonlySet<string> = new Set([
+  "businessFlag",
+  "keyName",
+  "keyType",
+  "keyClass",
+  "fieldName",
+  "key",
+  "store",
+  "mode",
+]);
+
+/** Returns the plan for a `@needsLock`, or all its problems. */
+export function planNeed(source: Source, point: JoinPoint, defaults: Defaults): NeedPlan | Problem[] {
+  const { ts, file } = source;
+  const { fn, tag, name: site } = point;
+  const reading: Reading = { ts, file, problems: [], warnings: [] };
+  const attributes = byName(tag.attributes, reading);
+  for (const [name, attribute] of attributes) {
+    if (!NEED_ATTRIBUTES.has(name)) reading.problems.push(problem("notOfNeed", attribute.name, name));
+  }
+  const flag = readFlag(point, attributes, reading);
+  const wholeKey = readWholeKey(fn, attributes, reading);
+  const key = wholeKey === undefined ? readKey(fn, attributes, reading) : [];
+  const values = new Map<string, Value>();
+  const ofProject = defaults.get("store");
+  if (ofProject !== undefined) values.set("store", ofProject);
+  for (const name of ["store", "mode"]) {
+    const attribute = attributes.get(name);
+    const word = attribute && single(name, attribute.items, reading);
+    const value = word && OPTION_READERS[name]?.(word, () => false);
+    if (value === undefined) continue;
+    if ("message" in value) reading.problems.push(value);
+    else values.set(name, value);
+  }
+  readTogether(tag, attributes, values, reading);
+  if (reading.problems.length > 0) return reading.problems;
+  return {
+    fn,
+    site,
+    at: tag.word,
+    options: [
+      `site: ${stringLiteral(site)}`,
+      ...(wholeKey === undefined ? [`businessFlag: ${stringLiteral(flag)}`] : []),
+      ...[...values].flatMap(([option, value]) =>
+        value.kind === "literal" ? [`${option}: ${value.code}`] : [],
+      ),
+    ],
+    key,
+    wholeKey,
+    names: namesInKey(reading, key, wholeKey, [], []),
+    store: storeOf(literalOf(values.get("store"))),
+    isReadEnough: literalOf(values.get("mode")) === '"read"',
+    warnings: reading.warnings,
+  };
+}
