@@ -8,7 +8,7 @@ import { simulate } from "./world";
 //   SEED=123 npx ava test/simulation/simulation.test.ts
 // `npm run proof -- simulate` runs any number of seeds.
 
-const { SEED, SEEDS = "120" } = process.env;
+const { SEED, SEEDS = "300" } = process.env;
 
 for (const [kind, name] of KINDS.entries()) {
   test(`no caller overlaps, is overtaken, waits too long, misses a loss, or leaves anything in ${name} weather`, async (t) => {

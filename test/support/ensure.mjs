@@ -22,7 +22,7 @@ if (missing.length > 0) {
   }
   console.log(`Installing for the tests, as Debian packages: ${names}`);
   withoutStartingServices(() => {
-    run("apt-get", "-qq", "update");
+    aptGet("update");
     if (missing.some((name) => PACKAGES.postgres.includes(name)))
       withoutMainCluster(() => install("postgresql-common"));
     install(...missing);
@@ -30,7 +30,12 @@ if (missing.length > 0) {
 }
 
 function install(...packages) {
-  run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", ...packages);
+  aptGet("install", "--yes", "--no-install-recommends", ...packages);
+}
+
+/** Downloads again what a busy mirror does not send. */
+function aptGet(...args) {
+  run("apt-get", "-qq", "--option", "Acquire::Retries=5", ...args);
 }
 
 function isInstalled(program) {

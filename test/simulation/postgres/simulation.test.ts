@@ -7,7 +7,7 @@ import { simulatePostgres } from "./simulate";
 //   SEED=123 npx ava test/simulation/postgres/simulation.test.ts
 // `npm run proof -- simulate` runs any number of seeds.
 
-const { SEED, SEEDS = "10" } = process.env;
+const { SEED, SEEDS = "300" } = process.env;
 
 /** Worlds in which the runtime once kept a lock that nobody used. */
 const KNOWN: readonly number[] = [50_582, 50_933];
