@@ -162,7 +162,7 @@ test("locks go to the client's database, with its key prefix, whatever its type 
     t.regex(String(await there.get(`app:${KEY}`)), /^[0-9a-f]{32}$/);
     t.true(Number(lock.fencingToken) > 0);
   });
-  t.is(await there.exists(`app:${KEY}`), 0);
+  await until(async () => (await there.exists(`app:${KEY}`)) === 0);
 });
 
 test("all stores over a client share one set of listeners, none of them for errors, and close() closes their connections", async (t) => {
