@@ -1,13 +1,9 @@
 import { afterIo, type Clock, type Timer } from "../base/clock";
 import { asError, LockMisconfiguredError } from "../base/errors";
+import { NoReplyError } from "../base/no-reply-error";
 import { inRoot } from "../base/root-context";
 import { partsOf, TickBatch } from "../base/tick-batch";
 import { MOST_AT_ONCE } from "../stores/port";
-
-/** The store did not reply in time. Whether it ran the command is unknown. */
-export class NoReplyError extends Error {
-  override readonly name = "NoReplyError";
-}
 
 /** `place` of a command that is not in flight. */
 const NOWHERE = -1;

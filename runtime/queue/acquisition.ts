@@ -1,6 +1,7 @@
-import { NoReplyError, StoreCommand } from "../commands/in-flight";
+import { StoreCommand } from "../commands/in-flight";
 import { LockMisconfiguredError } from "../base/errors";
 import { UNLIMITED } from "../base/limits";
+import { NoReplyError } from "../base/no-reply-error";
 import {
   type ReleaseAndEnqueueReply,
   type NotReleased,

@@ -1,5 +1,6 @@
-import { NoReplyError, StoreCommand } from "../commands/in-flight";
+import { StoreCommand } from "../commands/in-flight";
 import { Fifo } from "../base/fifo";
+import { NoReplyError } from "../base/no-reply-error";
 import type { ReleaseReply, ReleaseRequest, Store } from "../stores/port";
 import { Acquisition } from "./acquisition";
 import type { FormerHolder } from "./hand-off-turn";

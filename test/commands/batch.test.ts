@@ -1,5 +1,6 @@
 import test from "ava";
-import { CommandBatch, InFlight, NoReplyError, StoreCommand } from "../../runtime/commands/in-flight";
+import { NoReplyError } from "../../runtime/base/no-reply-error";
+import { CommandBatch, InFlight, StoreCommand } from "../../runtime/commands/in-flight";
 import { MOST_AT_ONCE } from "../../runtime/stores/port";
 import { deferred, type Deferred } from "../support/deferred";
 import { VirtualClock } from "../support/virtual-clock";

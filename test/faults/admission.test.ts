@@ -114,6 +114,31 @@ for (const { title, at } of URL_LIBRARIES) {
   });
 }
 
+test("the error keeps the reason of an earlier check if the last one gets no reply within the rest of the wait budget", async (t) => {
+  const replica = await startRedis("--replica-serve-stale-data", "no");
+  t.teardown(replica.stop);
+  const admin = replica.client();
+  const store = redisStore(replica.client({ enableReadyCheck: false }));
+  await admin.replicaof("127.0.0.1", 1);
+  const waiting = new FleetProcess({ store, commandTimeout: "3s", logger: { warn: () => {} } });
+  t.teardown(() => retire(waiting));
+  const waitMs = 2_000;
+  const endsAt = performance.now() + waitMs;
+  const call = waiting.call(KEY, { retryTimes: 1, waitTime: `${waitMs}ms` }, () => t.fail());
+  const refused = t.throwsAsync(call, { code: "LOCK_UNREACHABLE", message: /MASTERDOWN/ });
+  await until(async () => (await admin.info("errorstats")).includes("errorstat_MASTERDOWN"));
+  process.kill(replica.pid, "SIGSTOP");
+  t.teardown(async () => {
+    process.kill(replica.pid, "SIGCONT");
+    await admin.replicaof("NO", "ONE");
+  });
+  // The process is busy, so the timeouts of the check and of the command are due at the same time.
+  setTimeout(() => {
+    while (performance.now() < endsAt + 50);
+  }, waitMs * 0.9);
+  await refused;
+});
+
 const PART =
   /one node of a Cluster, and has only some of the keys.*Fix: (?:use `new Cluster|pass a client that createCluster\(\) made)/;
 

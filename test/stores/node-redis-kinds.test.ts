@@ -177,6 +177,7 @@ test("a store over a pool that is closed while it connects leaves no connection"
 test("the error about a pool whose only connection is in use says how to avoid that", async (t) => {
   const pool = createClientPool({ url: server.url }, { maximum: 1, acquireTimeout: 100 });
   pool.on("error", () => {});
+  t.teardown(() => pool.close());
   const process = processOver(t, pool);
   await pool.connect();
   await pool.execute(async () => {
@@ -186,7 +187,6 @@ test("the error about a pool whose only connection is in use says how to avoid t
     );
   });
   t.is(await process.call("LOCK_inside", ENDLESS, () => "in"), "in");
-  await pool.close();
 });
 
 for (const [what, program] of [

@@ -1,5 +1,6 @@
-import { systemClock } from "../../base/clock";
+import { afterIo, systemClock } from "../../base/clock";
 import { LockMisconfiguredError } from "../../base/errors";
+import { NoReplyError } from "../../base/no-reply-error";
 import { errorOf, isDenied, isUnknownCommand, translateError } from "./errors";
 import { SLOTS } from "./cluster/slots";
 import { faultOfProtocol } from "./protocol-fault";
@@ -151,15 +152,17 @@ export class Admission {
 }
 
 /** The server did not reply to the check in time. */
-class CheckTimeoutError extends Error {
+class CheckTimeoutError extends NoReplyError {
   override readonly name = "CheckTimeoutError";
 }
 
-/** Rejects at the deadline. */
+/** Rejects at the deadline. After a long block of the process, the check itself rejects first, with a better reason. */
 function inTime(check: Promise<void>, until: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = systemClock.afterInBackground(leftUntil(until), () =>
-      reject(new CheckTimeoutError("no reply from Redis to the check before the first lock")),
+      afterIo(systemClock, () =>
+        reject(new CheckTimeoutError("no reply from Redis to the check before the first lock")),
+      ),
     );
     check.finally(cancel).then(resolve, reject);
   });
