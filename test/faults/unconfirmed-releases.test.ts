@@ -184,6 +184,8 @@ for (const [name, { begin, end }] of Object.entries(POSTGRES_TROUBLES)) {
     });
     t.is(await call, "result");
     await end(proxy);
-    await until(async () => (await admin.query("SELECT FROM lockweave.hold")).rowCount === 0);
+    // A row that has expired may remain: the release reserved the key for the ticket of this call, which the cut kept in the queue.
+    const holds = "SELECT FROM lockweave.hold WHERE expires_at > clock_timestamp()";
+    await until(async () => (await admin.query(holds)).rowCount === 0);
   });
 }

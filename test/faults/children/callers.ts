@@ -56,7 +56,7 @@ const LIBRARIES = {
   ioredis(address: string): GivenClient {
     const redis = new Redis(address);
     redis.on("error", () => {}); // The locks report it.
-    return { redis, close: () => redis.quit() };
+    return { redis, close: () => redis.disconnect() };
   },
   "node-redis"(address: string): GivenClient {
     const redis = createClient({ url: address });
