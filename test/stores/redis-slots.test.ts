@@ -415,11 +415,11 @@ test.serial("a moved slot is found at its new master immediately if addresses ar
   t.deepEqual(await Promise.all(keys.map((key) => peek(own, key))), keys);
   // Only the script counts: the client also subscribes to shard channels, which may meet a moved slot at any time.
   const stats = await Promise.all(cluster.nodes.map((node) => node.info("commandstats", "cmdstat_evalsha")));
-  const redirected = stats.map((stat) => Number(/rejected_calls=(\d+)/.exec(stat ?? "")?.[1] ?? 0));
-  t.is(
-    redirected.reduce((sum, count) => sum + count, 0),
-    keys.length,
-  );
+  const rejected = stats.map((stat) => Number(/rejected_calls=(\d+)/.exec(stat ?? "")?.[1] ?? 0));
+  const total = rejected.reduce((sum, count) => sum + count, 0);
+  // A client that had to find the node itself would be rejected at least twice for each key. The nodes may also reject a command because a busy
+  // machine made one of them late.
+  t.true(total >= keys.length && total < 2 * keys.length, `${total} commands were rejected`);
 });
 
 for (const [name, options] of Object.entries<() => NonNullable<ClusterOptions>>({
