@@ -182,6 +182,8 @@ export class Routes {
     const node = this.#shards.masterNamed(address);
     if (node === undefined) return this.#byClient(sending);
     const commands = kind === "ASK" ? [ASKING, command] : [command];
+    const source = this.#scriptNewTo(node, command);
+    if (source !== undefined) commands.unshift(loadOf(source));
     this.#client.topology.write(node, commands).then((replies) => {
       const reply = replies.at(-1);
       if (!(reply instanceof Error)) resolve(reply);
