@@ -1,6 +1,7 @@
 // Finds tests that rely on lucky timing. Each TCP socket of the process sends and receives its data late, by random times, and in order. So
 // replies of several servers and commands on several connections arrive in orders that an idle machine hardly ever shows. Also stops the
-// process at random. Loaded with `NODE_OPTIONS="--require $PWD/test/support/jitter.cjs"`, it affects child processes, too.
+// process at random. Loaded with `NODE_OPTIONS="--require $PWD/test/support/jitter.cjs"`, it affects child processes, too. Tests that block their
+// process until a command has arrived, or that count loaded modules, cannot pass with it.
 const { Socket } = require("node:net");
 
 const LONGEST_DELAY_MS = Number(process.env.JITTER_MS ?? 30);
@@ -14,7 +15,7 @@ const { random } = Math;
 /** Most delays are short, so that some replies overtake others. */
 const lateMs = (longestMs) => random() ** 3 * longestMs;
 
-/** Runs steps one after the other, each late. Meanwhile `step()` was not called, so the result says that there is room for more data. */
+/** Returns a function that runs steps one after the other, each late. Its result says that there is room for more data. */
 function late() {
   let last = Promise.resolve();
   return (step) => {
