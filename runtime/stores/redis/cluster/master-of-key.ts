@@ -15,6 +15,22 @@ export function mayPass(error: Error): boolean {
   return error instanceof ConnectionClosedError || MAY_PASS.test(error.message);
 }
 
+/** The message of the error that stands for the reply of a node that {@link isReplaced}. */
+export const REPLACED = "the master of the key was replaced before it replied";
+
+/**
+ * Whether another node has become the master of the slot since a command was sent to this one. A frozen master runs all commands that it has
+ * received as soon as it runs again, before it learns that it was replaced. So its replies prove nothing.
+ */
+export function isReplaced(
+  { topology }: Pick<ClusterPort, "topology">,
+  node: ClusterNode,
+  slot: number,
+): boolean {
+  const address = topology.addressOf(slot);
+  return address !== undefined && address !== node.address;
+}
+
 /**
  * Sends a command once to the master of its first key, or to any master. Follows a redirection for a slot that is migrating. Resolves to a
  * reply, or to an error, which may be that there is no connection to the node.
@@ -24,12 +40,16 @@ export async function sendToMaster(
   command: Command,
 ): Promise<unknown> {
   const [key] = command.keys;
+  const slot = key === undefined ? undefined : slotOf(keyPrefix + key);
   const named = (address: string | undefined): ClusterNode | undefined =>
     topology.masters().find((one) => one.address === address);
-  const node = key === undefined ? topology.masters()[0] : named(topology.addressOf(slotOf(keyPrefix + key)));
+  const node = slot === undefined ? topology.masters()[0] : named(topology.addressOf(slot));
   if (node === undefined) return new ConnectionClosedError("there is no connection to the cluster node");
   const [reply] = await topology.write(node, [command]);
-  if (!(reply instanceof Error && reply.message.startsWith("ASK "))) return reply;
+  if (!(reply instanceof Error)) {
+    return slot !== undefined && isReplaced({ topology }, node, slot) ? new Error(REPLACED) : reply;
+  }
+  if (!reply.message.startsWith("ASK ")) return reply;
   const [, , address = ""] = reply.message.split(" ");
   const target = named(topology.reachable(address));
   return target === undefined ? reply : (await topology.write(target, [ASKING, command]))[1];

@@ -2,7 +2,7 @@ import { partsOf, TickBatch } from "../../../base/tick-batch";
 import { ConnectionClosedError, type ClusterNode, type ClusterPort } from "../client-port";
 import type { Command } from "../command";
 import type { Script } from "../scripts/script";
-import { ASKING } from "./master-of-key";
+import { ASKING, isReplaced, REPLACED } from "./master-of-key";
 import type { Shards } from "./shards";
 import { SilentMasters } from "./silent-masters";
 
@@ -19,6 +19,8 @@ export class KeysOnTwoNodesError extends Error {
 /** A command on its way to a node. */
 interface Sending {
   readonly command: Command;
+  /** The slot of its keys. */
+  readonly slot: number;
   readonly timeoutMs: number;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -56,7 +58,8 @@ export class Routes {
 
   /** Sends a command. Rejects with {@link KeysOnTwoNodesError} if the command names more than one key and their slot is migrating. */
   send(command: Command, timeoutMs: number): Promise<unknown> {
-    return new Promise((resolve, reject) => this.#route({ command, timeoutMs, resolve, reject }));
+    const slot = this.#slotOf(command);
+    return new Promise((resolve, reject) => this.#route({ command, slot, timeoutMs, resolve, reject }));
   }
 
   /** Sends many commands. Resolves to a reply or an error for each. */
@@ -71,13 +74,14 @@ export class Routes {
           left -= 1;
           if (left === 0) resolve(replies);
         };
-        this.#route({ command, timeoutMs, resolve: settle, reject: settle });
+        const slot = this.#slotOf(command);
+        this.#route({ command, slot, timeoutMs, resolve: settle, reject: settle });
       });
     });
   }
 
   #route(sending: Sending): void {
-    const node = this.#masterOf(sending.command.keys[0] ?? "");
+    const node = this.#masterOf(sending.slot);
     if (node === undefined) this.#byClient(sending);
     else this.#add(node, sending);
   }
@@ -87,7 +91,7 @@ export class Routes {
    * masters, because one of those may hang.
    */
   async load({ source, sha1 }: Script, key: string): Promise<void> {
-    const node = this.#masterOf(key);
+    const node = this.#masterOf(this.#shards.slotOf(key));
     if (node === undefined) return;
     const ofNode = this.#loads.get(node) ?? new Map<string, Promise<unknown>>();
     this.#loads.set(node, ofNode);
@@ -100,8 +104,12 @@ export class Routes {
     await load.catch(() => {});
   }
 
-  #masterOf(key: string): ClusterNode | undefined {
-    return this.#shards.masterAt(this.#shards.addressOf(this.#shards.slotOf(key)));
+  #slotOf({ keys: [key = ""] }: Command): number {
+    return this.#shards.slotOf(key);
+  }
+
+  #masterOf(slot: number): ClusterNode | undefined {
+    return this.#shards.masterAt(this.#shards.addressOf(slot));
   }
 
   #add(node: ClusterNode, sending: Sending): void {
@@ -136,6 +144,7 @@ export class Routes {
         sendings.forEach((sending, index) => {
           const reply = replies[loadCount + index];
           if (reply instanceof Error) this.#onError(sending, reply);
+          else if (isReplaced(this.#client, node, sending.slot)) sending.reject(new Error(REPLACED));
           else sending.resolve(reply);
         });
       },
