@@ -12,6 +12,7 @@ import {
 } from "../store-contract/subject";
 import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore } from "../../runtime/stores/redis/redis";
+import { startRedisCluster } from "../support/redis-cluster";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
@@ -78,6 +79,32 @@ test("a resent release() throws instead of reporting a lost lock", async (t) => 
   const dropped = release(own, key, requestId);
   const many = own.batch?.releaseMany([{ key: other, requestId }], TIMEOUT_MS);
   await until(async () => (await watcher.exists(key, other)) === 0);
+  proxy.cut();
+  await t.throwsAsync(dropped, { message: /the connection broke/ });
+  const [reply] = (await many) ?? [];
+  t.true(reply instanceof Error && reply.message.startsWith("the connection broke"));
+});
+
+test("a resent release() throws even if the cluster node that runs it again does not have its script", async (t) => {
+  const cluster = await startRedisCluster();
+  const [node] = cluster.nodes;
+  if (node === undefined) throw new Error("the cluster has no node");
+  const proxy = await startTcpProxy(node.port);
+  const natMap = { [`127.0.0.1:${node.port}`]: { host: "127.0.0.1", port: proxy.port } };
+  const own = redisStore(cluster.cluster({ natMap }));
+  t.teardown(async () => {
+    await own.close();
+    await proxy.stop();
+    await cluster.stop();
+  });
+  const [key, other, requestId] = [newKey(), newKey(), newId()];
+  for (const name of [key, other]) await acquire(own, name, requestId);
+  for (const name of [newKey(), newKey()]) await release(own, name, requestId);
+  proxy.withholdReplies();
+  const dropped = release(own, key, requestId);
+  const many = own.batch?.releaseMany([{ key: other, requestId }], TIMEOUT_MS);
+  await until(async () => (await node.admin.exists(key)) + (await node.admin.exists(other)) === 0);
+  await node.admin.script("FLUSH");
   proxy.cut();
   await t.throwsAsync(dropped, { message: /the connection broke/ });
   const [reply] = (await many) ?? [];

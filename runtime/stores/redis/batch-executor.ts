@@ -48,13 +48,15 @@ export class BatchExecutor {
     operationFor: (request: Request) => Operation<Request, Reply>,
     timeoutMs: number,
   ): Promise<readonly (Reply | Error)[]> {
+    const breaksBefore = this.#server.breaks;
     const operation = this.#commonOperation(requests, operationFor);
-    if (operation !== undefined) return await this.#together({ operation, requests }, timeoutMs);
+    if (operation !== undefined)
+      return await this.#together({ operation, requests }, timeoutMs, breaksBefore);
     const replies: (Reply | Error)[] = requests.map(() => TOO_FEW);
     const note = ({ positions }: Chunk<Request, Reply>, chunkReplies: readonly (Reply | Error)[]): void =>
       positions.forEach((position, index) => (replies[position] = chunkReplies[index] as Reply | Error));
     const send = async (chunk: Chunk<Request, Reply>): Promise<void> =>
-      note(chunk, await this.#together(chunk, timeoutMs));
+      note(chunk, await this.#together(chunk, timeoutMs, breaksBefore));
     const { cluster } = this.#server;
     const chunks = this.#chunksOf(requests, operationFor);
     if (cluster === undefined) await Promise.all(chunks.map(send));
@@ -63,6 +65,7 @@ export class BatchExecutor {
         cluster,
         chunks.filter(({ isAlone }) => !isAlone),
         timeoutMs,
+        breaksBefore,
         note,
       );
       const alone = chunks.filter(({ isAlone }) => isAlone).map(send);
@@ -129,9 +132,9 @@ export class BatchExecutor {
     { routes }: Cluster,
     chunks: readonly Chunk<Request, Reply>[],
     timeoutMs: number,
+    breaksBefore: number,
     note: (chunk: Chunk<Request, Reply>, chunkReplies: readonly (Reply | Error)[]) => void,
   ): Promise<readonly Chunk<Request, Reply>[]> {
-    const breaksBefore = this.#server.breaks;
     const sent = await routes.sendAll(
       chunks.map(({ operation, requests }) => commandFor(operation, requests)),
       timeoutMs,
@@ -145,16 +148,21 @@ export class BatchExecutor {
     });
   }
 
-  /** Sends requests in one command. If Redis refuses it because of one key, sends each request alone. Never rejects. */
+  /**
+   * Sends requests in one command. If Redis refuses it because of one key, sends each request alone. Never rejects.
+   *
+   * @param breaksBefore how often connections had broken before the first command for these requests
+   */
   async #together<Request extends Keyed, Reply>(
     chunk: Together<Request, Reply>,
     timeoutMs: number,
+    breaksBefore: number,
   ): Promise<readonly (Reply | Error)[]> {
     const { operation, requests } = chunk;
     const { beforeRedis7 } = operation;
-    const alone = (request: Request): Promise<Reply> => this.#executor.one(operation, request, timeoutMs);
+    const alone = (request: Request): Promise<Reply> =>
+      this.#executor.one(operation, request, timeoutMs, breaksBefore);
     if (requests.length === 1) return await eachAlone(requests, alone);
-    const breaksBefore = this.#server.breaks;
     let reply: unknown;
     try {
       reply = await sendScript(this.#server, commandFor(operation, requests), timeoutMs);
