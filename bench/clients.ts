@@ -4,7 +4,7 @@
  *
  *     npm run bench -- clients [<rounds> [<library>]]
  *
- * For the row of Valkey GLIDE, set `CLIENTS_FROM` to the folder in which `node test/matrix/all.mjs clients` installed it.
+ * For the row of Valkey GLIDE, set `CLIENTS_FROM` to the folder that `npm run test:matrix -- clients` prints.
  */
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";

@@ -5,9 +5,8 @@ import { mkdir, rm, symlink } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import packageJson from "../../package.json";
 import { installLockweave } from "../hosts/bundlers/bundlers";
-import { installed } from "../hosts/installed";
+import { installed, packagesIn, type SetName } from "../hosts/installed";
 import { makeProject, PACKAGE, type Files, type Finished, type Project } from "../hosts/project";
-import { installedJest } from "../hosts/jest/installed-jest";
 import { installNode } from "../hosts/register/nodes";
 import { inMatrix } from "../support/suites";
 
@@ -16,10 +15,10 @@ import { inMatrix } from "../support/suites";
 
 interface Kind {
   readonly name: string;
-  /** The packages to install, with a version if the repository does not have them. */
-  readonly packages: readonly string[];
-  /** Replaces the default installation. Returns the path of `node_modules`. */
-  readonly install?: () => Promise<string>;
+  /** The packages that the project uses. By default, all packages of the set. */
+  readonly packages?: readonly string[];
+  /** Where the packages are that the repository does not have. */
+  readonly set?: SetName;
   /** The package.json of the starter. The test adds the dependencies. */
   readonly manifest: Readonly<Record<string, unknown>> & { readonly scripts: Files };
   readonly files: Files;
@@ -30,6 +29,8 @@ interface Kind {
   readonly node?: "24";
 }
 
+/** The packages that the repository has. */
+const OWN = join(PACKAGE, "node_modules");
 const MAIN = join(PACKAGE, "dist/transformer/cli/main.js");
 
 const PAY = `import { currentLock } from "lockweave";
@@ -102,7 +103,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     name: "Vitest",
-    packages: ["vitest@5.1.1", "vite@8.3.8"],
+    set: "vitest-5",
     manifest: { type: "module", scripts: { test: "vitest run" } },
     files: {
       "src/pay.ts": PAY,
@@ -115,7 +116,7 @@ const KINDS: readonly Kind[] = [
   {
     name: "Jest with ts-jest", // Like `npx ts-jest config:init`.
     packages: ["jest", "ts-jest", "@jest/globals", "typescript"],
-    install: installedJest,
+    set: "jest-30",
     manifest: { scripts: { test: "jest" } },
     files: {
       "tsconfig.json": tsconfig({ ...OF_SCRIPTS, types: ["node", "jest"], isolatedModules: true }),
@@ -139,7 +140,7 @@ module.exports = {
   {
     name: "Jest with Babel", // Like Jest's "Getting Started" page.
     packages: ["jest", "@jest/globals", ...BABEL],
-    install: installedJest,
+    set: "jest-30",
     manifest: { scripts: { test: "jest" } },
     files: {
       "babel.config.js": `module.exports = {
@@ -203,7 +204,6 @@ module.exports = {
   },
   {
     name: "Node's type stripping",
-    packages: [],
     manifest: { type: "module", scripts: { start: "node src/main.ts" } },
     files: { "src/main.ts": main("./pay.ts"), "src/pay.ts": PAY },
     scripts: ["start"],
@@ -212,7 +212,7 @@ module.exports = {
   },
   {
     name: "Farm", // Like `npm create farm`, but built for a server.
-    packages: ["@farmfe/core@1.7.11", "@farmfe/cli@1.0.5"],
+    set: "farm",
     manifest: { type: "module", scripts: { build: "farm build", start: "node dist/main.js" } },
     files: {
       "farm.config.ts": `import { defineConfig } from '@farmfe/core';
@@ -234,7 +234,7 @@ export default defineConfig({
   },
   {
     name: "Bun's bundler",
-    packages: ["bun@1.4.5"],
+    set: "bun",
     manifest: { type: "module", scripts: { build: "bun build.ts", start: "node dist/main.js" } },
     files: {
       "build.ts": `await Bun.build({
@@ -274,9 +274,8 @@ for (const kind of KINDS) {
 type Run = (script: string) => Promise<Finished>;
 
 async function createProject(kind: Kind): Promise<{ project: Project; node: string; run: Run }> {
-  const names = kind.packages.map((spec) => spec.replace(/(?!^)@.*$/, ""));
-  const { install = () => installed(kind.packages.filter((spec) => spec.lastIndexOf("@") > 0)) } = kind;
-  const modules = await install();
+  const names = kind.packages ?? (kind.set === undefined ? [] : packagesIn(kind.set));
+  const homes = kind.set === undefined ? [OWN] : [await installed(kind.set), OWN];
   const wanted = Object.fromEntries(names.map((name) => [name, "*"]));
   const dependencies = { lockweave: packageJson.version, ioredis: "*", ...wanted };
   const project = await makeProject({
@@ -287,19 +286,14 @@ async function createProject(kind: Kind): Promise<{ project: Project; node: stri
   if (!names.includes("typescript")) await rm(project.path("node_modules/typescript"));
   for (const name of names) {
     const path = project.path(`node_modules/${name}`);
-    const home = [modules, join(PACKAGE, "node_modules")].find((dir) => existsSync(join(dir, name)));
+    const home = homes.find((dir) => existsSync(join(dir, name)));
     if (home === undefined || existsSync(path)) continue;
     await mkdir(dirname(path), { recursive: true });
     await symlink(join(home, name), path);
   }
   await installLockweave(project);
   const node = kind.node === undefined ? process.execPath : await installNode(kind.node);
-  const path = [
-    dirname(node),
-    join(modules, ".bin"),
-    join(PACKAGE, "node_modules/.bin"),
-    process.env["PATH"],
-  ];
+  const path = [dirname(node), ...homes.map((home) => join(home, ".bin")), process.env["PATH"]];
   return { project, node, run: (script) => runScript(project, script, path.join(delimiter)) };
 }
 

@@ -1,16 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { mkdir, symlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import test, { type ExecutionContext } from "ava";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { isMatrix, inMatrix } from "../support/suites";
 import { until } from "../support/until";
 import { codeUnder } from "./bundlers/recipes";
-import { installed } from "./installed";
-import { makeProject, PACKAGE, type Files, type Project } from "./project";
+import type { SetName } from "./installed";
+import { linkPackages } from "./link";
+import { makeProject, type Files, type Project } from "./project";
 
 // Runs the recipes of docs/schedules.md with the real schedulers, on two machines whose clocks differ. Each recipe fires every second, and
 // its job ends immediately, before the other machine asks.
@@ -22,7 +20,7 @@ test.before(async () => {
 test.after.always(() => server?.stop());
 
 interface Recipe {
-  readonly packages: readonly string[];
+  readonly set?: SetName;
   readonly heading: string;
   readonly file: string;
   readonly files?: Files;
@@ -46,22 +44,16 @@ await NestFactory.createApplicationContext(AppModule, { logger: ["error"] });
 /** The recipes with one lock for all firings of a job. */
 const ONE_LOCK: Readonly<Record<string, Recipe>> = {
   "@nestjs/schedule": {
-    packages: [
-      "@nestjs/core@12.5.1",
-      "@nestjs/common@12.5.1",
-      "@nestjs/schedule@12.0.2",
-      "reflect-metadata@0.2.2",
-      "rxjs@7",
-    ],
+    set: "nest-12-schedule",
     heading: "NestJS schedule",
     file: "src/reports.service.ts",
     files: { "src/main.ts": NEST_MAIN },
     main: "out/main.js",
   },
-  cron: { packages: ["cron@4.4.0"], heading: "cron", file: "src/cron.ts" },
-  croner: { packages: ["croner@11.0.1"], heading: "croner", file: "src/croner.ts" },
+  cron: { set: "cron", heading: "cron", file: "src/cron.ts" },
+  croner: { set: "croner", heading: "croner", file: "src/croner.ts" },
   "toad-scheduler": {
-    packages: ["toad-scheduler@4.1.0"],
+    set: "toad-scheduler",
     heading: "toad-scheduler",
     file: "src/toad-scheduler.ts",
   },
@@ -69,9 +61,9 @@ const ONE_LOCK: Readonly<Record<string, Recipe>> = {
 
 /** The recipes with one lock for each firing. */
 const LOCK_FOR_EACH: Readonly<Record<string, Recipe>> = {
-  "node-cron": { packages: ["node-cron@4.6.0"], heading: "node-cron", file: "src/node-cron.ts" },
+  "node-cron": { set: "node-cron", heading: "node-cron", file: "src/node-cron.ts" },
   "croner, with a key for each firing": {
-    packages: ["croner@11.0.1"],
+    set: "croner",
     heading: "A lock for each firing",
     file: "src/every-five-seconds.ts",
   },
@@ -107,7 +99,7 @@ function eachSecond(text: string): string {
     .replaceAll(REDIS, 'process.env["REDIS_URL"] ?? "", commandTimeout: "1m"');
 }
 
-async function projectOf({ packages, heading, file, files = {} }: Recipe): Promise<Project> {
+async function projectOf({ set, heading, file, files = {} }: Recipe): Promise<Project> {
   const text = codeUnder(heading, file, "schedules.md");
   const all: Files = {
     [file]: text,
@@ -122,14 +114,7 @@ async function projectOf({ packages, heading, file, files = {} }: Recipe): Promi
     },
     { types: ["node"], experimentalDecorators: true, emitDecoratorMetadata: true },
   );
-  const modules = await installed(packages);
-  for (const name of [...packages.map((spec) => spec.replace(/(?!^)@.*/, "")), "ioredis"]) {
-    const path = project.path(`node_modules/${name}`);
-    const home = [modules, join(PACKAGE, "node_modules")].find((dir) => existsSync(join(dir, name)));
-    if (home === undefined) throw new Error(`${name} is not installed`);
-    await mkdir(dirname(path), { recursive: true });
-    await symlink(join(home, name), path);
-  }
+  await linkPackages(project, set === undefined ? [] : [set], ["ioredis"]);
   const { code, stdout } = await project.tspc();
   if (code !== 0) throw new Error(stdout);
   return project;
@@ -225,7 +210,7 @@ for (const [scheduler, recipe] of Object.entries(LOCK_FOR_EACH)) {
   });
 }
 
-const JOB: Recipe = { packages: [], heading: "Kubernetes", file: "src/nightly-report.ts" };
+const JOB: Recipe = { heading: "Kubernetes", file: "src/nightly-report.ts" };
 
 inMatrix("Kubernetes: one pod runs each Job, and a Job without a name fails", async (t) => {
   const project = await projectOf(JOB);

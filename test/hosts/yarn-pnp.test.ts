@@ -1,16 +1,16 @@
 import { execFile } from "node:child_process";
-import { realpath } from "node:fs/promises";
+import { realpath, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify, stripVTControlCharacters } from "node:util";
-import { installed } from "./installed";
+import { versionIn } from "./installed";
 import { Project, tsconfig, type Finished, type Files } from "./project";
+import { yarnProgram, yarnSettings } from "./yarn";
 import { pack, temporaryDirectory } from "../package/consumer";
 import { inMatrixSerially } from "../support/suites";
 
 // With Yarn Plug'n'Play there is no `node_modules`. Yarn's own loader resolves packages.
 
 const execute = promisify(execFile);
-const YARN = "@yarnpkg/cli-dist@4.18.1";
 
 const FILES: Files = {
   "tsconfig.json": tsconfig({ allowImportingTsExtensions: true, rewriteRelativeImportExtensions: true }),
@@ -31,15 +31,13 @@ export async function pay(id: string): Promise<string> { return id + " under " +
 /** A project that Yarn installs. */
 class YarnProject extends Project {
   async install(files: Files): Promise<void> {
-    const { stdout: registry } = await execute("npm", ["config", "get", "registry"]);
-    const settings = `enableTelemetry: false\nnpmRegistryServer: ${registry}`;
-    await this.write({ ".yarnrc.yml": settings, "yarn.lock": "", ...files });
+    await this.write({ ".yarnrc.yml": await yarnSettings(), "yarn.lock": "", ...files });
     const { code, stdout } = await this.yarn("install", "--no-immutable");
     if (code !== 0) throw new Error(stdout);
   }
 
   async yarn(...args: readonly string[]): Promise<Finished> {
-    return await this.run(join(await installed([YARN]), "@yarnpkg/cli-dist/bin/yarn.js"), ...args);
+    return await this.run(await yarnProgram(), ...args);
   }
 }
 
@@ -108,7 +106,10 @@ inMatrixSerially("init finds the compiler with Yarn Plug'n'Play and shows the fi
 /** Runs `npx lockweave`. npx does not find the package in the project, so it installs the package elsewhere. */
 async function npx(project: Project, ...args: readonly string[]): Promise<Finished> {
   const { tarball } = await pack();
-  const cache = await temporaryDirectory(); // npx keeps what it installs in its cache.
+  // npx keeps what it installs in its cache, so this one has only the packages of the other.
+  const cache = await temporaryDirectory();
+  const { stdout: usual } = await execute("npm", ["config", "get", "cache"]);
+  await symlink(join(usual.trim(), "_cacache"), join(cache, "_cacache"));
   const command = ["--yes", `--package=${tarball}`, "lockweave", ...args];
   const env = { ...process.env, npm_config_legacy_peer_deps: "true", npm_config_cache: cache };
   return await execute("npx", command, { cwd: project.dir, env }).then(
@@ -174,7 +175,7 @@ void main();
 
 /** The command of NestJS 12 does not start with Plug'n'Play in Node 20, with or without Lockweave. */
 async function nestProject(): Promise<YarnProject> {
-  const nest = "11.2.10";
+  const of = (name: string): string => versionIn("yarn-projects", name);
   const project = new YarnProject(await realpath(await temporaryDirectory()));
   await project.install({
     "package.json": JSON.stringify({
@@ -182,14 +183,18 @@ async function nestProject(): Promise<YarnProject> {
       private: true,
       scripts: { build: "nest build" },
       dependencies: {
-        "@nestjs/common": nest,
-        "@nestjs/core": nest,
-        "reflect-metadata": "0.2.2",
-        rxjs: "7",
-        ioredis: "6.0.0",
+        "@nestjs/common": of("@nestjs/common"),
+        "@nestjs/core": of("@nestjs/core"),
+        "reflect-metadata": of("reflect-metadata"),
+        rxjs: of("rxjs"),
+        ioredis: of("ioredis"),
         lockweave: await packedLockweave(),
       },
-      devDependencies: { "@nestjs/cli": "11.0.24", typescript: "5.9.3", "@types/node": "20.19.43" },
+      devDependencies: {
+        "@nestjs/cli": of("@nestjs/cli"),
+        typescript: of("typescript"),
+        "@types/node": of("@types/node"),
+      },
     }),
     "nest-cli.json": JSON.stringify({ sourceRoot: "src" }),
     "tsconfig.json": tsconfig({

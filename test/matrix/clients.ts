@@ -1,23 +1,13 @@
-import { execFile, spawnSync } from "node:child_process";
-import { mkdir, writeFile } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { promisify } from "node:util";
+import { dirname, join } from "node:path";
 import type { RedisClient } from "../../runtime/stores/redis/client";
 import { assertClient } from "../../runtime/stores/redis/recognize-client";
+import { installed } from "../hosts/installed";
 
 // Checks that the error for a client of another package names that package, and runs the tests over clients that are not development
-// dependencies. npm installs the real packages.
+// dependencies, with the real packages.
 
-const PACKAGES = [
-  "redis@6",
-  "redis-5@npm:redis@5.0.0",
-  "redis-4@npm:redis@4",
-  "@valkey/valkey-glide@2",
-  "@upstash/redis@1",
-  "iovalkey@0",
-];
 const TESTS = [
   "test/stores/glide.test.ts",
   "test/stores/glide-cluster.test.ts",
@@ -85,11 +75,8 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 async function main(): Promise<void> {
-  const dir = join(tmpdir(), "lockweave-matrix", "clients");
-  await mkdir(dir, { recursive: true });
-  await writeFile(join(dir, "package.json"), "{}");
-  const install = ["install", "--no-audit", "--no-fund", "--prefer-offline", ...PACKAGES];
-  await promisify(execFile)("npm", install, { cwd: dir });
+  const dir = dirname(await installed("clients"));
+  console.log(`The clients are in ${dir}`);
   const from = createRequire(join(dir, "package.json"));
   let failed = 0;
   for (const [what, { name, make }] of Object.entries(KINDS)) {

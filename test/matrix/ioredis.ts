@@ -1,9 +1,11 @@
 import { spawn, execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { installed, packagesIn, type SetName } from "../hosts/installed";
 
 // Tests the stores with the oldest ioredis in the peer dependencies, with the newest of each major version, with iovalkey, which is a copy
 // of ioredis, and with node-redis 5. The installed packages stay as they are: a hook gives the tests another one.
@@ -11,7 +13,8 @@ import { promisify } from "node:util";
 interface Library {
   /** The name by which the tests load it. */
   readonly name: "ioredis" | "redis";
-  readonly packages: readonly string[];
+  /** The sets with a package that the tests load by that name. */
+  readonly sets: readonly SetName[];
   readonly tests: readonly string[];
   /** The arguments for the tests of the matrix over this library. */
   readonly ofMatrix: readonly string[];
@@ -20,7 +23,7 @@ interface Library {
 const LIBRARIES: readonly Library[] = [
   {
     name: "ioredis",
-    packages: ["ioredis@5.4.0", "ioredis@5", "ioredis@6", "iovalkey@0"],
+    sets: ["ioredis-5.4", "ioredis-5", "ioredis-6", "iovalkey"],
     tests: [
       "test/stores/redis-{contract,cluster,slots,replicas,wake-ups,connection,address,many,lost-replies,access}.test.ts",
       "test/stores/quorum/redis-masters.test.ts",
@@ -29,7 +32,7 @@ const LIBRARIES: readonly Library[] = [
   },
   {
     name: "redis",
-    packages: ["redis@5"],
+    sets: ["redis-5"],
     // A pool of node-redis 5 has no key prefix, which the contract over a pool uses.
     tests: [
       "test/stores/{redis-contract,redis-slots,node-redis}.test.ts",
@@ -42,19 +45,19 @@ const LIBRARIES: readonly Library[] = [
 ];
 
 /** Plays rounds of faults over some of these packages. */
-const ROUNDS: Readonly<Record<string, readonly string[]>> = {
-  "iovalkey@0": ["test/faults/{cluster,sentinel}.test.ts", "--match", "no two bodies*"],
+const ROUNDS: Readonly<Partial<Record<SetName, readonly string[]>>> = {
+  iovalkey: ["test/faults/{cluster,sentinel}.test.ts", "--match", "no two bodies*"],
   // Not in a cluster, where a client of node-redis 5 may never reconnect.
-  "redis@5": ["test/faults/sentinel.test.ts", "--match", "over node-redis: *"],
+  "redis-5": ["test/faults/sentinel.test.ts", "--match", "over node-redis: *"],
 };
 const ONE_ROUND = { CLUSTER_ROUNDS: "1", SENTINEL_ROUNDS: "1" };
 
 const REPOSITORY = join(__dirname, "../..");
 
-/** Returns a hook that makes `require()` of the library load the package next to it. */
-const hookFor = (library: string, name: string): string => `
+/** Returns a hook that makes `require()` of the library load that file. */
+const hookFor = (library: string, entry: string): string => `
 const Module = require("node:module");
-const entry = Module.createRequire(__filename).resolve("${name}");
+const entry = ${JSON.stringify(entry)};
 const resolve = Module._resolveFilename;
 Module._resolveFilename = function (request, ...rest) {
   return request === "${library}" ? entry : resolve.call(this, request, ...rest);
@@ -64,18 +67,18 @@ Module._resolveFilename = function (request, ...rest) {
 async function main(): Promise<void> {
   let failed = 0;
   for (const library of LIBRARIES) {
-    for (const named of library.packages) if (!(await passes(library, named))) failed += 1;
+    for (const set of library.sets) if (!(await passes(library, set))) failed += 1;
   }
   process.exitCode = failed === 0 ? 0 : 1;
 }
 
-/** Runs the tests with the package, and prints the result. */
-async function passes({ name, tests, ofMatrix }: Library, named: string): Promise<boolean> {
-  const hook = await install(name, named);
+/** Runs the tests with the package of the set, and prints the result. */
+async function passes({ name, tests, ofMatrix }: Library, set: SetName): Promise<boolean> {
+  const hook = await hookOf(name, set);
   const env = { ...process.env, NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --require ${hook}` };
   const startedAt = performance.now();
   const complaints = [await runTests(tests, env), await runTests(ofMatrix, { ...env, MATRIX: "1" })];
-  const rounds = ROUNDS[named];
+  const rounds = ROUNDS[set];
   if (rounds !== undefined) complaints.push(await runTests(rounds, { ...env, ...ONE_ROUND }, "5m"));
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   const complaint = complaints.filter((one) => one !== undefined).join("\n");
@@ -85,14 +88,11 @@ async function passes({ name, tests, ofMatrix }: Library, named: string): Promis
 }
 
 /** @returns the path of the hook */
-async function install(library: string, named: string): Promise<string> {
-  const dir = join(tmpdir(), "lockweave-matrix", named.replace("@", "-"));
-  await mkdir(dir, { recursive: true });
-  await writeFile(join(dir, "package.json"), "{}");
-  const args = ["install", "--no-audit", "--no-fund", "--prefer-offline", named];
-  await promisify(execFile)("npm", args, { cwd: dir });
-  const hook = join(dir, "hook.cjs");
-  await writeFile(hook, hookFor(library, named.slice(0, named.indexOf("@"))));
+async function hookOf(library: string, set: SetName): Promise<string> {
+  const [name = ""] = packagesIn(set);
+  const entry = createRequire(join(await installed(set), "index.js")).resolve(name);
+  const hook = join(await mkdtemp(join(tmpdir(), `hook-${set}-`)), "hook.cjs");
+  await writeFile(hook, hookFor(library, entry));
   return hook;
 }
 

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Redis } from "ioredis";
-import { installed } from "../hosts/installed";
+import { installed, packagesIn, versionIn } from "../hosts/installed";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { BUN_TESTS } from "./bun-client";
 import { FILES } from "./runtime-program";
@@ -15,7 +15,6 @@ import { FILES } from "./runtime-program";
 // The argument `Bun` or `Deno` runs only that runtime.
 
 const REPOSITORY = join(__dirname, "../..");
-const PACKAGES = ["ioredis@6.0.0", "redis@6", "typescript@7.0.2", "@types/node@20"];
 
 interface Runtime {
   readonly name: string;
@@ -33,7 +32,7 @@ const CLIENTS = { url: "node-redis", ioredis: "node-redis", "node-redis": "iored
 const BUN: Runtime = {
   name: "Bun",
   clients: { ...CLIENTS, bun: "ioredis" },
-  program: async () => join(await installed(["bun@1.4.5"]), "bun/bin/bun.exe"),
+  program: async () => join(await installed("bun"), "bun/bin/bun.exe"),
   ways: {
     "lockweave/register": ["--preload", "lockweave/register", "src/main.ts"],
     "lockweave build": BUILT,
@@ -44,7 +43,7 @@ const BUN: Runtime = {
 const DENO: Runtime = {
   name: "Deno",
   clients: CLIENTS,
-  program: async () => join(await installed(["deno@2.9.6"]), "deno/deno"),
+  program: async () => join(await installed("deno"), "deno/deno"),
   ways: {
     "lockweave/register": ["run", "--allow-all", "--preload", "./lockweave-register.ts", "src/main.ts"],
     "lockweave build": ["run", "--allow-net", "--allow-env", "--allow-read", ...BUILT],
@@ -112,8 +111,9 @@ class Project {
       await mkdir(dirname(join(dir, file)), { recursive: true });
       await writeFile(join(dir, file), text);
     }
+    const packages = packagesIn("runtimes").map((name) => `${name}@${versionIn("runtimes", name)}`);
     const args = ["install", "--install-links", "--no-audit", "--no-fund", "--prefer-offline"];
-    await promisify(execFile)("npm", [...args, REPOSITORY, ...PACKAGES], { cwd: dir });
+    await promisify(execFile)("npm", [...args, REPOSITORY, ...packages], { cwd: dir });
     const cli = "node_modules/lockweave/dist/transformer/cli/main.js";
     for (const [runtime, file, ...rest] of [[NODE, cli, "build"] as const, [BUN, "bundle.mjs"] as const]) {
       const { how, stdout, stderr } = await project.run(await runtime.program(), [file, ...rest]);

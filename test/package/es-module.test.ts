@@ -3,7 +3,7 @@ import { cp, mkdir, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import test from "ava";
 import { codeUnder } from "../hosts/bundlers/recipes";
-import { installed } from "../hosts/installed";
+import { installed, packagesIn } from "../hosts/installed";
 import { PACKAGE, type Files, type Finished, type Project } from "../hosts/project";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
@@ -245,12 +245,6 @@ inMatrixSerially(
   },
 );
 
-const ROLLUP_PLUGINS = [
-  "@rollup/plugin-node-resolve@16.0.3",
-  "@rollup/plugin-commonjs@29.0.3",
-  "@rollup/plugin-json@6.1.0",
-];
-
 for (const [where, external] of [
   ["external", '["ioredis"]'],
   ["bundled", "[]"],
@@ -284,10 +278,9 @@ await build({ logLevel: "error", ssr, build: { ssr: "src/main.js" } });
   });
 
   inMatrixSerially(`Rollup: an ES module that bundles the runtime runs with ioredis ${where}`, async (t) => {
-    const plugins = ROLLUP_PLUGINS.map((spec) => spec.replace(/(?!^)@.*/, ""));
-    const from = await installed(["rollup@4.67.4", ...ROLLUP_PLUGINS]);
+    const from = await installed("rollup");
     const project = await consumerWith(
-      ["rollup", "ioredis", ...plugins],
+      [...packagesIn("rollup"), "ioredis"],
       {
         ...PROGRAM,
         "build.mjs": `import { rollup } from "rollup";
@@ -306,7 +299,7 @@ await bundle.write({ format: "es", dir: "dist" });
   });
 
   inMatrixSerially(`webpack: an ES module that bundles the runtime runs with ioredis ${where}`, async (t) => {
-    const from = await installed(["webpack@5.112.2"]);
+    const from = await installed("webpack");
     const externals = isExternal ? '{ ioredis: "module ioredis" }' : "{}";
     const project = await consumerWith(
       ["webpack", "ioredis"],

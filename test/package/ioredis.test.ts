@@ -1,37 +1,22 @@
-import { execFile } from "node:child_process";
 import { symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import test from "ava";
-import { PACKAGE } from "../hosts/project";
+import { installed } from "../hosts/installed";
 import { startRedis } from "../support/redis-server";
-import { makeConsumer, temporaryDirectory } from "./consumer";
+import { makeConsumer } from "./consumer";
 import { isMatrix } from "../support/suites";
 
 const inMatrix = isMatrix ? test.serial : test.skip;
 
-const execute = promisify(execFile);
-
 /** iovalkey is a copy of ioredis. */
 const LIBRARIES = [
-  ["ioredis", 5],
-  ["ioredis", 6],
-  ["iovalkey", 0],
+  ["ioredis", "ioredis-5"],
+  ["ioredis", "ioredis-6"],
+  ["iovalkey", "iovalkey"],
 ] as const;
 
-/** Installs a major version of the package if needed. Returns its directory. */
-async function installed(name: string, major: number): Promise<string> {
-  const ours = join(PACKAGE, "node_modules/ioredis");
-  const { version } = require(join(ours, "package.json")) as { version: string };
-  if (name === "ioredis" && version.startsWith(`${major}.`)) return ours;
-  const dir = await temporaryDirectory();
-  const args = ["install", "--no-save", "--no-audit", "--no-fund", "--prefer-offline", "--prefix", dir];
-  await execute("npm", [...args, `${name}@${major}`], { cwd: dir });
-  return join(dir, "node_modules", name);
-}
-
-for (const [name, major] of LIBRARIES) {
-  inMatrix(`the types accept a client of ${name} ${major}, and it holds locks`, async (t) => {
+for (const [name, set] of LIBRARIES) {
+  inMatrix(`the types accept a client of ${set}, and it holds locks`, async (t) => {
     const redis = await startRedis();
     t.teardown(() => redis.stop());
     const given = name === "ioredis" ? "[client, url]" : "[client]"; // A URL needs ioredis.
@@ -61,7 +46,7 @@ client.disconnect();
       },
       { exactOptionalPropertyTypes: true, skipLibCheck: true },
     );
-    await symlink(await installed(name, major), project.path(`node_modules/${name}`));
+    await symlink(join(await installed(set), name), project.path(`node_modules/${name}`));
     t.like(await project.tspc(), { code: 0, stdout: "" });
     t.like(await project.run("out/main.js", redis.url), {
       code: 0,

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { pack, temporaryDirectory } from "./consumer";
 import { startRedis } from "../support/redis-server";
+import { versionIn } from "../hosts/installed";
 import { inMatrix } from "../support/suites";
 
 const execute = promisify(execFile);
@@ -57,7 +58,7 @@ inMatrix(
     const manifest = {
       name: "application",
       private: true,
-      dependencies: { lockweave: `file:${tarball}`, redis: "6" },
+      dependencies: { lockweave: `file:${tarball}`, redis: versionIn("runtimes", "redis") },
     };
     const files = {
       "package.json": JSON.stringify(manifest),
@@ -81,7 +82,7 @@ inMatrix(
     );
     t.is(await run("main.mjs"), "locked\n");
     t.is(await run("main.cjs"), "locked\n");
-    await install("--no-save", "webpack@5");
+    await install("--no-save", `webpack@${versionIn("webpack", "webpack")}`);
     t.is(await run("build.mjs"), "");
     t.is(await run("dist/bundle.mjs"), "locked\n");
   },

@@ -2,7 +2,7 @@ import { stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { createContext, runInContext } from "node:vm";
 import { refusalIn, UNSUPPORTED, type Unsupported } from "../../runtime/base/unsupported";
-import { installed } from "../hosts/installed";
+import { installed, packagesIn, type SetName } from "../hosts/installed";
 import { PACKAGE, type Files, type Project } from "../hosts/project";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
 import { makeConsumer } from "./consumer";
@@ -164,20 +164,16 @@ test("locks", async () => {
 `;
 
 /** Creates a consumer project with these tools linked into it. */
-async function withTools(name: string, packages: readonly string[], files: Files): Promise<Project> {
+async function withTools(set: SetName, files: Files): Promise<Project> {
   const project = await consumerWith(["ioredis"], files);
-  const modules = await installed(packages, name);
-  for (const tool of ["jest", "jest-environment-jsdom", "vitest", "vite", "jsdom", "miniflare", "esbuild"]) {
-    const isThere = await stat(join(modules, tool)).catch(() => undefined);
-    if (isThere !== undefined) await symlink(join(modules, tool), project.path(`node_modules/${tool}`));
-  }
+  const modules = await installed(set);
+  for (const tool of packagesIn(set))
+    await symlink(join(modules, tool), project.path(`node_modules/${tool}`));
   return project;
 }
 
-const JEST = ["jest@30", "jest-environment-jsdom@30"];
-
 inMatrixSerially("Jest with jsdom: locks work in CommonJS", async (t) => {
-  const project = await withTools("jest-30-jsdom", JEST, {
+  const project = await withTools("jest-30-jsdom", {
     "package.json": JSON.stringify({ jest: { testEnvironment: "jsdom", transform: {} } }),
     "locks.test.js": SPEC,
   });
@@ -188,7 +184,7 @@ inMatrixSerially("Jest with jsdom: locks work in CommonJS", async (t) => {
 inMatrixSerially("Jest with jsdom: ES modules fail with an error whose fix works", async (t) => {
   const spec = SPEC.replaceAll(/const (\{.*\}) = require\((.*)\);/g, "import $1 from $2;");
   const jest = { testEnvironment: "jsdom", transform: {} };
-  const project = await withTools("jest-30-jsdom", JEST, { "locks.test.mjs": spec });
+  const project = await withTools("jest-30-jsdom", { "locks.test.mjs": spec });
   const run = (environment: object): ReturnType<Project["run"]> => {
     const config = { ...jest, ...environment, testMatch: ["**/*.test.mjs"] };
     return project
@@ -205,11 +201,11 @@ inMatrixSerially("Jest with jsdom: ES modules fail with an error whose fix works
 inMatrixSerially('Vitest with jsdom: locks work, with and without the "browser" condition', async (t) => {
   const spec = `import { expect, test } from "vitest";
 ${SPEC.replaceAll(/const (\{.*\}) = require\((.*)\);/g, "import $1 from $2;")}`;
-  const project = await withTools("vitest-5.1.1-jsdom", ["vitest@5.1.1", "vite@8.3.8", "jsdom@27"], {
+  const project = await withTools("vitest-5-jsdom", {
     "package.json": JSON.stringify({ type: "module" }),
     "locks.test.js": spec,
   });
-  const node = join(await installed(["node@24"]), "node/bin/node"); // Vitest 5 does not run on Node 20.
+  const node = join(await installed("node-24"), "node/bin/node"); // Vitest 5 does not run on Node 20.
   for (const resolve of [{}, { conditions: ["browser"] }]) {
     const config = { plugins: [], test: { environment: "jsdom" }, resolve };
     await project.write({
@@ -223,7 +219,7 @@ export default { ...${JSON.stringify(config)}, plugins: [lockweave()] };
 });
 
 inMatrixSerially("Cloudflare's runtime reports the error when a Worker imports the package", async (t) => {
-  const project = await withTools("miniflare-4", ["miniflare@4", "esbuild@0.28.2"], {
+  const project = await withTools("miniflare", {
     "main.js": `import { withLock } from "lockweave";
 export default { fetch: async () => new Response(await withLock("k", {}, () => "locked")) };
 `,

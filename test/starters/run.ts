@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { installed } from "../hosts/installed";
 import { startRedis } from "../support/redis-server";
 import { inTrial, STEPS, type Supplies } from "./steps";
 import { STARTERS, type Starter } from "./starters";
@@ -13,8 +13,11 @@ import { STARTERS, type Starter } from "./starters";
 // Creates a project with each starter, and does what a new user of Lockweave does. KEEP=1 keeps the projects.
 
 const REPOSITORY = join(__dirname, "../..");
-const CACHE = join(tmpdir(), "lockweave-starters");
-const NODE = "node@24";
+/** The exit code if a starter could not be tried out because of the network, and none failed. */
+const NOT_RUN = 75;
+const UNREACHABLE = "the network failed";
+const BY_NETWORK =
+  /\b(?:EAI_AGAIN|ENOTFOUND|ECONNRESET|ECONNREFUSED|ETIMEDOUT|E429|E50\d|ERR_SOCKET_TIMEOUT)\b/;
 const execute = promisify(execFile);
 
 async function main(): Promise<void> {
@@ -25,9 +28,11 @@ async function main(): Promise<void> {
   try {
     const lockweave = await pack(dir);
     for (const starter of starters) {
-      const path = await Promise.all([NODE, ...(starter.tools ?? [])].map(programsOf));
+      const tools = await Promise.all((["node-24", ...(starter.tools ?? [])] as const).map(installed));
+      const path = tools.map((modules) => join(modules, ".bin"));
       const failed = await tryOut(starter, { lockweave, path, redis });
-      if (failed.length > 0) process.exitCode = 1;
+      if (failed.length > 0)
+        process.exitCode = failed.includes(UNREACHABLE) ? (process.exitCode ?? NOT_RUN) : 1;
       const by = starter.byHand === undefined ? "" : `, written by hand: ${starter.byHand}`;
       results.push(
         failed.length === 0 ? `  ✔ ${starter.name}${by}` : `  ✘ ${starter.name}: ${failed.join(", ")}${by}`,
@@ -70,7 +75,7 @@ async function tryOut(starter: Starter, supplies: Supplies): Promise<string[]> {
       const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
       console.log(`  ${error === undefined ? "✔" : "✘"} ${name} (${seconds} s)`);
       if (error === undefined) continue;
-      failed.push(name);
+      failed.push(isNeeded === true && BY_NETWORK.test(error.message) ? UNREACHABLE : name);
       console.log(error.message.replaceAll(/^/gm, "    "));
       if (isNeeded === true) return;
     }
@@ -83,19 +88,6 @@ async function pack(dir: string): Promise<string> {
   const { stdout } = await execute("npm", args, { cwd: REPOSITORY });
   const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
   return join(dir, filename);
-}
-
-/** Installs the package once for all runs. Returns the directory of its programs. */
-async function programsOf(spec: string): Promise<string> {
-  const dir = join(CACHE, spec.replaceAll("/", "-"));
-  if (!existsSync(dir)) {
-    await mkdir(CACHE, { recursive: true });
-    const fresh = await mkdtemp(join(CACHE, "installing-"));
-    await writeFile(join(fresh, "package.json"), "{}");
-    await execute("npm", ["install", "--no-audit", "--no-fund", spec], { cwd: fresh });
-    await rename(fresh, dir).catch(() => rm(fresh, { recursive: true })); // Another run was faster.
-  }
-  return join(dir, "node_modules/.bin");
 }
 
 void main();

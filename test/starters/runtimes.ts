@@ -4,7 +4,7 @@ import type { Starter } from "./starters";
 export const BUN: Starter = {
   name: "bun",
   create: "mkdir app && cd app && bun init -y",
-  tools: ["bun@1.4.5"],
+  tools: ["bun"],
   install: "bun add {lockweave} ioredis@6.0.0",
   files: {
     "pay.ts": SERVICE,
@@ -30,7 +30,7 @@ test("pays under a lock", async () => {
 export const DENO: Starter = {
   name: "deno",
   create: "deno init app",
-  tools: ["deno@2.9.6"],
+  tools: ["deno"],
   install: `echo '{ "type": "module" }' > package.json && npm install {lockweave} ioredis@6.0.0`,
   files: {
     "pay.ts": SERVICE,

@@ -1,3 +1,4 @@
+import type { SetName } from "../hosts/installed";
 import { ASTRO } from "./astro";
 import { FASTIFY } from "./fastify";
 import { HONO } from "./hono";
@@ -22,7 +23,7 @@ export interface Starter {
   /** Why the project is written by hand. */
   readonly byHand?: string;
   /** Packages of npm with programs that the commands below need. */
-  readonly tools?: readonly string[];
+  readonly tools?: readonly SetName[];
   /** Installs the packed Lockweave, and more if the project needs it. `{lockweave}` is the path of the tarball. */
   readonly install?: string;
   /** The command that runs `lockweave`, if it is not `npx`. */

@@ -43,7 +43,7 @@ export const WORKSPACES: readonly Starter[] = [
   {
     name: "pnpm-references",
     byHand: "pnpm has no starter for workspaces",
-    tools: ["pnpm@12.21.0"],
+    tools: ["pnpm"],
     install: "pnpm add --workspace-root {lockweave} ioredis@6.0.0",
     files: {
       ...REFERENCES,
@@ -65,7 +65,7 @@ export const WORKSPACES: readonly Starter[] = [
   {
     name: "yarn-pnp",
     create: "mkdir app && cd app && yarn init --private",
-    tools: ["@yarnpkg/cli-dist@4.18.1"],
+    tools: ["yarn"],
     install:
       "yarn add lockweave@file:{lockweave} ioredis@6.0.0 && yarn add --dev typescript@6.0.3 @types/node@24",
     runner: "yarn",

@@ -47,7 +47,7 @@ async function makeRoot(dir: string, host: Setup["host"]): Promise<string> {
 async function linkHost(modules: string, host: Setup["host"]): Promise<void> {
   const link = async (from: string, name: string): Promise<void> =>
     symlink(join(from, name), join(modules, name));
-  if (host === "typescript-7") await link(await fileOfTool("typescript", "."), "typescript");
+  if (host === "typescript-7") await link(await fileOfTool("typescript-7", "."), "typescript");
   if (host === "jest") {
     const jest = await installedJest();
     for (const name of ["jest", "ts-jest", "typescript"]) await link(jest, name);

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
-import { cp, mkdir, rm, symlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { cp, rm } from "node:fs/promises";
+import { join } from "node:path";
 import packageJson from "../../../package.json";
 import { makeProject, PACKAGE, type Files, type Finished, type Project } from "../project";
 import { recipe } from "./recipes";
-import { installed } from "../installed";
+import type { SetName } from "../installed";
+import { linkPackages } from "../link";
 import { isMatrix } from "../../support/suites";
 
 /** A bundler as users run it. */
@@ -13,8 +14,10 @@ export interface Bundler {
   readonly name: string;
   /** The command to run with Node. */
   readonly command: readonly [script: string, ...args: string[]];
-  /** The packages to install. Those with a version are not installed in the repository. */
-  readonly packages: readonly string[];
+  /** Its packages that are installed in the repository. */
+  readonly packages?: readonly string[];
+  /** The sets with its other packages. */
+  readonly sets?: readonly SetName[];
   /** Formats the position of an error or warning as the bundler prints it. */
   readonly place: (file: string, place: Place, kind: "error" | "warning") => string;
 }
@@ -57,25 +60,25 @@ const HEAVY: readonly Bundler[] = [
   {
     name: "tsup",
     command: ["node_modules/tsup/dist/cli-default.js"],
-    packages: ["tsup@9.0.0", "typescript@6.0.3"],
+    sets: ["tsup"],
     place: asEsbuild,
   },
   {
     name: "tsdown",
     command: ["node_modules/tsdown/dist/run.mjs"],
-    packages: ["tsdown@0.21.10", "typescript@6.0.3"],
+    sets: ["tsdown"],
     place: asCompilers,
   },
   {
     name: "webpack",
     command: ["node_modules/webpack-cli/bin/cli.js", "-c", "webpack.config.mjs"],
-    packages: ["webpack@5.112.2", "webpack-cli@7.3.1", "ts-loader@9.6.2", "typescript@6.0.3"],
+    sets: ["webpack"],
     place: asWebpack,
   },
   {
     name: "Rspack",
     command: ["node_modules/@rspack/cli/bin/rspack.js", "build", "-c", "rspack.config.mjs"],
-    packages: ["@rspack/core@2.3.2", "@rspack/cli@2.2.8"],
+    sets: ["rspack"],
     place: asCompilers,
   },
 ];
@@ -95,21 +98,13 @@ export function bundlerNamed(name: string): Bundler {
 
 /** Creates a project with the bundler and the built package installed. */
 export async function projectOf(
-  { name, packages }: Pick<Bundler, "name" | "packages">,
+  { name, packages, sets = [] }: Pick<Bundler, "name" | "packages" | "sets">,
   files: Files,
 ): Promise<Project> {
   const { file, text } = recipe(name);
   const ownPackage = { type: "module", dependencies: { lockweave: packageJson.version } };
   const project = await makeProject({ "package.json": JSON.stringify(ownPackage), [file]: text, ...files });
-  const bundlers = await installed(packages.filter((spec) => spec.lastIndexOf("@") > 0));
-  const link = async (tool: string): Promise<void> => {
-    const path = project.path(`node_modules/${tool}`);
-    const home = [bundlers, join(PACKAGE, "node_modules")].find((dir) => existsSync(join(dir, tool)));
-    if (home === undefined) throw new Error(`${tool} is not installed`);
-    await mkdir(dirname(path), { recursive: true });
-    if (!existsSync(path)) await symlink(join(home, tool), path);
-  };
-  for (const spec of packages) await link(spec.replace(/(?!^)@.*/, ""));
+  await linkPackages(project, sets, packages);
   await installLockweave(project);
   return project;
 }

@@ -8,14 +8,6 @@ import { inMatrix, isMatrix, outsideMatrix } from "../../support/suites";
 
 // Installed only in the matrix, since they are too heavy for every test run.
 
-const PACKAGES = [
-  "vite@8.3.8",
-  "vue@3.5.45",
-  "@vitejs/plugin-vue@6.0.11",
-  "svelte@5.57.3",
-  "@sveltejs/vite-plugin-svelte@7.3.1",
-];
-
 const PAY = `  /** @redisLock businessFlag=pay keyName=orderNo */
   async function pay(orderNo: string): Promise<string> { return orderNo; }
   void pay("A1");
@@ -47,8 +39,8 @@ export default {
   };
   const vite = bundlerNamed("Vite");
   const project = await projectOf(vite, files);
-  const modules = await installed(isMatrix ? PACKAGES : [], "components");
   if (isMatrix) {
+    const modules = await installed("components");
     for (const name of ["vue", "@vitejs", "svelte", "@sveltejs"]) {
       await symlink(join(modules, name), project.path(`node_modules/${name}`));
     }

@@ -2,7 +2,7 @@ import { cp, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
 import { EXAMPLES, linesOf, expectedLinesOf } from "../examples";
-import { installed } from "../installed";
+import { installed, type SetName } from "../installed";
 import type { Files, Finished, Project } from "../project";
 import { projectOf, runBundle } from "./bundlers";
 import { INPUTS, WOVEN } from "./fixtures";
@@ -13,15 +13,13 @@ import { isMatrix } from "../../support/suites";
 // Hosts that run the plugins of other bundlers. They run only in the matrix, and serially, since they are heavy.
 const inMatrix = isMatrix ? test.serial : test.skip;
 
-const BUN_PACKAGES = ["bun@1.4.5"];
-
 async function runBun(project: Project, ...args: readonly string[]): Promise<Finished> {
-  return await project.runWith(join(await installed(BUN_PACKAGES), "bun/bin/bun.exe"), ...args);
+  return await project.runWith(join(await installed("bun"), "bun/bin/bun.exe"), ...args);
 }
 
 interface Host {
   readonly name: string;
-  readonly packages: readonly string[];
+  readonly sets: readonly SetName[];
   build(project: Project): Promise<Finished>;
 }
 
@@ -29,18 +27,18 @@ const FARM_CLI = "node_modules/@farmfe/cli/bin/farm.mjs";
 
 const FARM: Host = {
   name: "Farm",
-  packages: ["@farmfe/core@1.7.11", "@farmfe/cli@1.0.5"],
+  sets: ["farm"],
   build: (project) => project.run(FARM_CLI, "build", "--config", "farm.config.mjs"),
 };
 
 const BUN: Host = {
   name: "Bun",
-  packages: BUN_PACKAGES,
+  sets: ["bun"],
   build: (project) => runBun(project, "build.mjs"),
 };
 
-async function made({ name, packages }: Host, files: Files, config = recipe(name)): Promise<Project> {
-  const project = await projectOf({ name, packages }, files);
+async function made({ name, sets }: Host, files: Files, config = recipe(name)): Promise<Project> {
+  const project = await projectOf({ name, sets }, files);
   await project.write({ [config.file]: config.text });
   return project;
 }

@@ -27,14 +27,6 @@ import { until } from "../../support/until";
 // Heavy, so they run only in the matrix. Serial, because they share an installation.
 const inMatrix = isMatrix ? test.serial : test.skip;
 
-const PACKAGES = [
-  "next@16.4.6",
-  "react@19.2.0",
-  "react-dom@19.2.0",
-  "typescript@6.0.3",
-  "@types/react@19.2.2",
-  "@types/node@20.19.43",
-];
 const NEXT = "../node_modules/next/dist/bin/next";
 
 const ROUTE = `import { OrderService } from "../../src/order";
@@ -99,7 +91,7 @@ async function application(
   others: Files = { "instrumentation.ts": INSTRUMENTATION },
 ): Promise<Project> {
   withBothRoutes = undefined;
-  const project = new Project(join(await installed(PACKAGES), `../project-${OF_THIS_CHECKOUT}`));
+  const project = new Project(join(await installed("next-16"), `../project-${OF_THIS_CHECKOUT}`));
   await rm(project.dir, { recursive: true, force: true });
   await mkdir(project.dir);
   await installLockweave(project);
@@ -393,7 +385,7 @@ inMatrix(
       { file: "next-env.d.ts", text: "" },
       STARTED,
     );
-    await cp(await installed(["ioredis@6.0.0"]), project.path("node_modules"), { recursive: true });
+    await cp(await installed("ioredis-6"), project.path("node_modules"), { recursive: true });
     const set = await lockweave(project, "init", "--yes");
     t.is(set.code, 0, set.stdout + set.stderr);
     const { code, stdout, stderr } = await project.run(NEXT, "build");

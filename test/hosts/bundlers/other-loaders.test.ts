@@ -121,14 +121,11 @@ await shutdown();
 
 inMatrix("tsup: a tagged file that its decorator metadata plugin loads first is an error", async (t) => {
   const tsup = bundlerNamed("tsup");
-  const project = await projectOf(
-    { ...tsup, packages: [...tsup.packages, "@swc/core@1.16.22"] },
-    {
-      "src/main.ts": `export { pay } from "./pay";\n`,
-      "src/pay.ts": PAY,
-      "tsconfig.json": `{ "compilerOptions": { "experimentalDecorators": true, "emitDecoratorMetadata": true } }`,
-    },
-  );
+  const project = await projectOf(tsup, {
+    "src/main.ts": `export { pay } from "./pay";\n`,
+    "src/pay.ts": PAY,
+    "tsconfig.json": `{ "compilerOptions": { "experimentalDecorators": true, "emitDecoratorMetadata": true } }`,
+  });
   const { code, output } = await built("tsup", project);
   t.is(code, 1, output);
   t.regex(output, /LW1404: `pay` would run without its lock\. Lockweave's plugin never received this file/);

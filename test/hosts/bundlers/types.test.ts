@@ -29,11 +29,11 @@ export const other: number = lockweave();
 
 inMatrix("each plugin has the plugin type of its host", async (t) => {
   t.timeout(300_000);
-  const packages = BUNDLERS.filter(({ name }) => name.toLowerCase() in TYPES).flatMap(
-    (bundler) => bundler.packages,
-  );
+  const hosts = BUNDLERS.filter(({ name }) => name.toLowerCase() in TYPES);
+  const packages = hosts.flatMap((host) => host.packages ?? []);
+  const sets = hosts.flatMap((host) => host.sets ?? []);
   const project = await projectOf(
-    { name: "esbuild", packages },
+    { name: "esbuild", packages, sets },
     {
       ...sources,
       "tsconfig.json": tsconfig({ noEmit: true, types: ["node"], exactOptionalPropertyTypes: true }),

@@ -1,6 +1,7 @@
 import test from "ava";
 import { UNSUPPORTED, type Unsupported } from "../../../runtime/base/unsupported";
 import { isMatrix, outsideMatrix } from "../../support/suites";
+import type { SetName } from "../installed";
 import type { Files, Finished } from "../project";
 import { bundle, bundlerNamed, projectOf, TESTED } from "./bundlers";
 import { placeIn } from "./sources";
@@ -42,8 +43,8 @@ interface Build {
   readonly file: string;
   readonly config: string;
   readonly inMatrix?: boolean;
-  /** Packages that are not installed in the repository. */
-  readonly packages?: readonly string[];
+  /** The sets with more packages. */
+  readonly sets?: readonly SetName[];
   /** Whether the bundler removes unused code. */
   readonly shakes?: boolean;
 }
@@ -74,11 +75,11 @@ export default { input: "src/main.ts", platform: "browser", plugins: [lockweave(
 `,
 });
 
-const rollup = (): Pick<Build, "bundler" | "file" | "config" | "packages" | "inMatrix"> => ({
+const rollup = (): Pick<Build, "bundler" | "file" | "config" | "sets" | "inMatrix"> => ({
   bundler: "Rollup",
   inMatrix: true,
   file: "rollup.config.mjs",
-  packages: ["@rollup/plugin-node-resolve@16.0.3"],
+  sets: ["rollup"],
   config: `import { nodeResolve } from "@rollup/plugin-node-resolve";
 import lockweave from "lockweave/rollup";
 import esbuild from "rollup-plugin-esbuild";
@@ -134,9 +135,9 @@ const TESTED_BUILDS = BUILDS.filter(({ bundler, inMatrix = false }) =>
   inMatrix ? isMatrix : TESTED.some(({ name }) => name === bundler),
 );
 
-async function built({ bundler: name, file, config, packages = [] }: Build, files: Files): Promise<Finished> {
+async function built({ bundler: name, file, config, sets = [] }: Build, files: Files): Promise<Finished> {
   const bundler = bundlerNamed(name);
-  const project = await projectOf({ name, packages: [...bundler.packages, ...packages] }, files);
+  const project = await projectOf({ ...bundler, sets: [...(bundler.sets ?? []), ...sets] }, files);
   await project.write({ [file]: config });
   return bundle(project, bundler);
 }

@@ -11,9 +11,9 @@ import { inMatrix } from "../../support/suites";
 
 // They run only in the matrix, since they are too heavy for every test run.
 
-const VITEST: Pick<Bundler, "name" | "packages"> = {
+const VITEST: Pick<Bundler, "name" | "sets"> = {
   name: "Vitest",
-  packages: ["vitest@5.1.1", "vite@8.3.8"],
+  sets: ["vitest-5"],
 };
 
 const SPEC = `import { assertWoven, configure, memoryStore, shutdown } from "lockweave";
@@ -50,7 +50,7 @@ async function vitest(order: string, spec: string, config = recipe("Vitest")): P
 async function runVitest(files: Files, { file, text } = recipe("Vitest")): Promise<Run> {
   const project = await projectOf(VITEST, files);
   await project.write({ [file]: text });
-  const node = join(await installed(["node@24"]), "node/bin/node"); // Vitest 5 does not run on Node 20.
+  const node = join(await installed("node-24"), "node/bin/node"); // Vitest 5 does not run on Node 20.
   const run = await project.runWith(node, "node_modules/vitest/vitest.mjs", "run", "--no-color");
   return { project, code: run.code, output: run.stdout + run.stderr };
 }

@@ -1,28 +1,13 @@
-import { existsSync } from "node:fs";
-import { mkdir, symlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { codeUnder } from "../bundlers/recipes";
 import { installed } from "../installed";
-import { makeProject, PACKAGE, type Files, type Project } from "../project";
+import { linkPackages } from "../link";
+import { makeProject, type Files, type Project } from "../project";
 
 // Projects with the code of docs/frameworks.md.
 
-const PACKAGES = [
-  "express@5.3.0",
-  "@types/express@5.0.6",
-  "fastify@5.12.8",
-  "fastify-plugin@6.0.1",
-  "fastify-cli@8.0.2",
-  "hono@4.13.19",
-  "@hono/node-server@2.1.9",
-  "@types/aws-lambda@8.10.164",
-  "kubernetes-types@1.30.0",
-  "yaml@2.9.1",
-];
-
 /** Returns the `node_modules` with the frameworks. */
 export function frameworks(): Promise<string> {
-  return installed(PACKAGES, "frameworks");
+  return installed("frameworks");
 }
 
 /**
@@ -61,14 +46,6 @@ export function documented(heading: string, file: string): string {
 /** Creates a project that has the frameworks. */
 export async function makeApplication(files: Files): Promise<Project> {
   const project = await makeProject({ ...ORDERS, ...WAITS, ...files }, { types: ["node"] });
-  const modules = [await frameworks(), join(PACKAGE, "node_modules")];
-  const names = PACKAGES.map((spec) => spec.replace(/(?!^)@.*/, ""));
-  for (const name of [...names, "ioredis", "esbuild"]) {
-    const home = modules.find((dir) => existsSync(join(dir, name)));
-    if (home === undefined) throw new Error(`${name} is not installed`);
-    const path = project.path(`node_modules/${name}`);
-    await mkdir(dirname(path), { recursive: true });
-    await symlink(join(home, name), path);
-  }
+  await linkPackages(project, ["frameworks"], ["ioredis", "esbuild"]);
   return project;
 }

@@ -13,6 +13,7 @@ import { startRedis, type RedisServer } from "../../support/redis-server";
 import { inMatrixSerially, isMatrix } from "../../support/suites";
 import { until } from "../../support/until";
 import { codeUnder, fencedUnder } from "../bundlers/recipes";
+import { versionIn } from "../installed";
 import { makeProject, PACKAGE, tsconfig, type Project } from "../project";
 import { documented, frameworks, makeApplication, ORDERS, WAITS } from "./application";
 import { assertNoRequestIsLost, openGate, Server } from "./server";
@@ -38,9 +39,13 @@ async function sources(): Promise<Project> {
     "package.json": JSON.stringify({
       type: "module",
       scripts: { build: "tspc" },
-      dependencies: { express: "5.3.0", ioredis: "6.0.0", lockweave: `file:${tarball}` },
+      dependencies: {
+        express: versionIn("frameworks", "express"),
+        ioredis: "6.0.0",
+        lockweave: `file:${tarball}`,
+      },
       devDependencies: {
-        "@types/express": "5.0.6",
+        "@types/express": versionIn("frameworks", "@types/express"),
         "@types/node": "20.19.43",
         "ts-patch": "3.3.0",
         typescript: "6.0.3",

@@ -9,12 +9,6 @@ import { example, projectWith } from "./tools";
 
 const inMatrix = isMatrix ? test.serial : test.skip;
 
-const TSDOC = [
-  "eslint@10.15.0",
-  "eslint-plugin-tsdoc@0.5.3",
-  "@typescript-eslint/parser@8.73.0",
-  "typescript@6.0.3",
-];
 const TSDOC_CONFIG: Files = {
   "eslint.config.mjs": `import parser from "@typescript-eslint/parser";
 import tsdoc from "eslint-plugin-tsdoc";
@@ -42,7 +36,7 @@ inMatrix(
 export async function settle(order: { id: string }): Promise<void> {}
 `;
     const files = { ...TSDOC_CONFIG, ...example("TSDoc", "tsdoc.json"), "src/keys.ts": text };
-    const project = await projectWith(TSDOC, files);
+    const project = await projectWith("eslint-tsdoc", files);
     t.like(await eslint(project), { code: 0, stdout: "" });
 
     for (const [value, rule] of [
@@ -69,7 +63,7 @@ inMatrix("lockweave/tsdoc.json defines @needsLock, which a function may have sev
  */
 export async function post(orderNo: string): Promise<void> {}
 `;
-  const project = await projectWith(TSDOC, {
+  const project = await projectWith("eslint-tsdoc", {
     ...TSDOC_CONFIG,
     ...example("TSDoc", "tsdoc.json"),
     "src/keys.ts": text,
@@ -77,13 +71,12 @@ export async function post(orderNo: string): Promise<void> {}
   t.like(await eslint(project), { code: 0, stdout: "" });
 });
 
-const PRETTIER = ["prettier@3.10.1", "prettier-plugin-jsdoc@1.8.1"];
 const TAGGED = `/** @redisLock businessFlag=pay keyName=orderNo waitTime=5s */
 export async function pay(orderNo: string): Promise<void> {}
 `;
 
 async function formatted(config: Files, text: string, file = "src/pay.ts"): Promise<string> {
-  const project = await projectWith(PRETTIER, { ...config, [file]: text });
+  const project = await projectWith("prettier-jsdoc", { ...config, [file]: text });
   const { code, stderr } = await project.run("node_modules/prettier/bin/prettier.cjs", "--write", file);
   if (code !== 0) throw new Error(stderr);
   return await project.read(file);
@@ -94,7 +87,7 @@ inMatrix("prettier-plugin-jsdoc deletes the first value of a tag, and the build 
   const config = { ".prettierrc": `{ "plugins": ["prettier-plugin-jsdoc"] }` };
   const text = await formatted(config, `// prettier-ignore\n${TAGGED}`);
   t.is(text, `// prettier-ignore\n${TAGGED.replace("businessFlag=pay", "businessFlag")}`);
-  const project = await projectWith(PRETTIER, { "src/pay.ts": text });
+  const project = await projectWith("prettier-jsdoc", { "src/pay.ts": text });
   t.regex((await project.tspc()).stdout, /LW1001: .*`businessFlag`/);
 });
 
@@ -121,14 +114,6 @@ for (const settings of [
   );
 }
 
-const SWAGGER = [
-  "@nestjs/swagger@11.4.7",
-  "@nestjs/common@11.2.10",
-  "@nestjs/core@11.2.10",
-  "reflect-metadata@0.2.2",
-  "rxjs@7",
-  "typescript@5.9.3",
-];
 /** Compiles the controller as `nest build` does with the plugin in `nest-cli.json`. */
 const COMPILE = `const ts = require("typescript");
 const plugin = require("@nestjs/swagger/plugin");
@@ -144,7 +129,7 @@ inMatrix(
     t.timeout(300_000);
     const file = "src/orders.controller.ts";
     const files: Files = { ...example("Swagger plugin of NestJS", file), "compile.cjs": COMPILE };
-    const project = await projectWith(SWAGGER, files);
+    const project = await projectWith("nest-11-swagger", files);
     const published = async (text: string): Promise<string> => {
       await project.write({ [file]: text });
       const { code, stdout, stderr } = await project.run("compile.cjs");

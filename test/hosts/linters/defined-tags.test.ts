@@ -56,12 +56,6 @@ async function keepsLocks(
 }
 const SAME = "LOCKS.md is up to date.\n";
 
-const JSDOC = [
-  "eslint@10.15.0",
-  "eslint-plugin-jsdoc@65.4.3",
-  "typescript-eslint@8.73.0",
-  "typescript@6.0.3",
-];
 const jsdoc = (project: Project, ...args: readonly string[]): Promise<Finished> =>
   project.run("node_modules/eslint/bin/eslint.js", "src/pay.ts", ...args);
 const OURS: Files = {
@@ -83,7 +77,7 @@ inMatrix(
   async (t) => {
     t.timeout(300_000);
     const documented = example("eslint-plugin-jsdoc", "eslint.config.mjs");
-    const project = await projectWith(JSDOC, { ...documented, "src/pay.ts": TAGGED });
+    const project = await projectWith("eslint-jsdoc", { ...documented, "src/pay.ts": TAGGED });
     const unknown = async (config: Files): Promise<(string | undefined)[]> => {
       await project.write(config);
       const { stdout } = await jsdoc(project);
@@ -99,7 +93,7 @@ inMatrix(
 
 inMatrix("the fixes of eslint-plugin-jsdoc keep every lock", async (t) => {
   t.timeout(300_000);
-  const project = await projectWith(JSDOC, {
+  const project = await projectWith("eslint-jsdoc", {
     "src/pay.ts": TAGGED,
     "eslint.config.mjs": (OURS["eslint.config.mjs"] ?? "").replace(
       "  lockweave.configs.recommended,\n",
@@ -125,8 +119,8 @@ inMatrix("the fixes of eslint-plugin-jsdoc keep every lock", async (t) => {
 });
 
 for (const [name, tools, args] of [
-  ["Prettier", ["prettier@3.10.1"], ["node_modules/prettier/bin/prettier.cjs", "--write", "."]],
-  ["Biome", ["@biomejs/biome@2.6.8"], ["node_modules/@biomejs/biome/bin/biome", "format", "--write", "."]],
+  ["Prettier", "prettier", ["node_modules/prettier/bin/prettier.cjs", "--write", "."]],
+  ["Biome", "biome", ["node_modules/@biomejs/biome/bin/biome", "format", "--write", "."]],
 ] as const) {
   inMatrix(`${name} keeps every lock, and the list of locks, when it formats a project`, async (t) => {
     t.timeout(300_000);
@@ -138,12 +132,11 @@ for (const [name, tools, args] of [
 }
 
 const OPTIONS = ["--entryPoints", "src/pay.ts", "--json", "out.json"];
-const TYPEDOC = ["typedoc@0.28.20", "typescript@6.0.3"];
 
 inMatrix("TypeDoc knows the tags by tsdoc.json, and leaves them out by excludeTags", async (t) => {
   t.timeout(300_000);
   const definitions = example("TypeDoc", "tsdoc.json");
-  const project = await projectWith(TYPEDOC, { "src/pay.ts": TAGGED.replace("class", "export class") });
+  const project = await projectWith("typedoc", { "src/pay.ts": TAGGED.replace("class", "export class") });
   const run = (): Promise<Finished> =>
     project.run("node_modules/typedoc/bin/typedoc", ...OPTIONS, "--name", "shop", "--treatWarningsAsErrors");
   const documented = async (): Promise<number> =>

@@ -1,21 +1,13 @@
-import { mkdir, rm, symlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { installLockweave } from "../bundlers/bundlers";
 import { codeUnder } from "../bundlers/recipes";
-import { installed } from "../installed";
+import type { SetName } from "../installed";
+import { linkPackages } from "../link";
 import { makeProject, type Files, type Project } from "../project";
 
-/** Returns a project that has installed the tools and the built package. */
-export async function projectWith(tools: readonly string[], files: Files): Promise<Project> {
-  const modules = await installed(tools);
+/** Returns a project that has installed the set of tools and the built package. */
+export async function projectWith(set: SetName, files: Files): Promise<Project> {
   const project = await makeProject(files, { module: "nodenext", types: [] });
-  for (const spec of tools) {
-    const name = spec.replace(/(?!^)@.*/, "");
-    const path = project.path(`node_modules/${name}`);
-    await mkdir(dirname(path), { recursive: true });
-    await rm(path, { recursive: true, force: true }); // The project already links the repository's TypeScript.
-    await symlink(join(modules, name), path);
-  }
+  await linkPackages(project, [set]);
   await installLockweave(project);
   return project;
 }

@@ -1,7 +1,7 @@
 import { mkdir, rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { install } from "../../cli/tools";
-import { installed } from "../installed";
+import { installed, packagesIn, type SetName } from "../installed";
 import { PACKAGE, type Project } from "../project";
 
 type Kind = "typescript@6" | "typescript@7" | "@typescript/typescript6";
@@ -22,10 +22,9 @@ const VERSIONS: Readonly<Record<Kind, string>> = {
 };
 
 /** Installs the layout with npm. */
-export async function installLayout(project: Project, layout: Layout): Promise<void> {
-  const names = Object.keys(layout);
-  const packages = Object.entries(layout).map(([name, kind]) => `${name}@${VERSIONS[kind]}`);
-  const modules = await installed(packages, `side-by-side-${names.join("+")}`);
+export async function installLayout(project: Project, layout: Layout, set: SetName): Promise<void> {
+  const names = packagesIn(set);
+  const modules = await installed(set);
   await rm(project.path("node_modules/typescript"), { recursive: true });
   for (const name of [...names, ".bin"]) await link(project, name, join(modules, name));
   await writeDependencies(project, layout);

@@ -3,24 +3,28 @@ import { compilingTypeScript } from "../../../transformer/hosts/native/compiler"
 import { typeScriptOfTsc } from "../../../transformer/hosts/native/installed";
 import { lockweave } from "../../cli/command";
 import { inMatrixSerially, outsideMatrixSerially } from "../../support/suites";
+import type { SetName } from "../installed";
 import { makeProject, PLUGIN, type Files, type Project } from "../project";
 import { installLayout, layOut, RECOMMENDED, type Layout } from "./layouts";
 
 // TypeScript 6 and 7 installed together, under any names.
 
-const LAYOUTS: Readonly<Record<string, Layout>> = {
-  "typescript is @typescript/typescript6, and @typescript/native is 7": RECOMMENDED,
+const LAYOUTS: Readonly<Record<string, { readonly layout: Layout; readonly set: SetName }>> = {
+  "typescript is @typescript/typescript6, and @typescript/native is 7": {
+    layout: RECOMMENDED,
+    set: "typescript-native",
+  },
   "typescript is @typescript/typescript6, and typescript-7 is 7": {
-    typescript: "@typescript/typescript6",
-    "typescript-7": "typescript@7",
+    layout: { typescript: "@typescript/typescript6", "typescript-7": "typescript@7" },
+    set: "typescript-6-and-7",
   },
   "typescript is 7, and typescript6 is @typescript/typescript6": {
-    typescript: "typescript@7",
-    typescript6: "@typescript/typescript6",
+    layout: { typescript: "typescript@7", typescript6: "@typescript/typescript6" },
+    set: "typescript-7-and-typescript6",
   },
   "typescript is 7, and typescript-legacy is 6": {
-    typescript: "typescript@7",
-    "typescript-legacy": "typescript@6",
+    layout: { typescript: "typescript@7", "typescript-legacy": "typescript@6" },
+    set: "typescript-7-and-legacy",
   },
 };
 
@@ -51,10 +55,10 @@ outsideMatrixSerially("build and check find TypeScript under other names", async
   await isBuiltAndChecked(t, project);
 });
 
-for (const [what, layout] of Object.entries(LAYOUTS)) {
+for (const [what, { layout, set }] of Object.entries(LAYOUTS)) {
   inMatrixSerially(`build, check, and diff work in a layout that npm installs: ${what}`, async (t) => {
     const project = await makeProject(FILES);
-    await installLayout(project, layout);
+    await installLayout(project, layout, set);
     await isBuiltAndChecked(t, project);
     const shown = await lockweave(project, "diff", "pay");
     t.is(shown.code, 0, shown.stderr);

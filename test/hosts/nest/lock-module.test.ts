@@ -1,20 +1,13 @@
-import { existsSync } from "node:fs";
-import { mkdir, symlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import test from "ava";
 import { freePort, startRedis, type RedisServer } from "../../support/redis-server";
 import { inMatrix, isMatrix } from "../../support/suites";
 import { codeUnder } from "../bundlers/recipes";
-import { installed } from "../installed";
-import { makeProject, PACKAGE, type Files, type Finished, type Project } from "../project";
+import { linkPackages } from "../link";
+import { makeProject, type Files, type Finished, type Project } from "../project";
 
 // `LockModule` in real applications of NestJS, with the code of docs/nestjs.md. The type checker compares its types with NestJS's own.
 
-const VERSIONS: Readonly<Record<string, readonly string[]>> = {
-  "12": ["@nestjs/core@12.5.1", "@nestjs/common@12.5.1", "@nestjs/testing@12", "@nestjs/terminus@12.1.0"],
-  "11": ["@nestjs/core@11.2.10", "@nestjs/common@11.2.10", "@nestjs/testing@11", "@nestjs/terminus@11"],
-};
-const BOTH = ["reflect-metadata@0.2.2", "rxjs@7"];
+const VERSIONS = ["12", "11"] as const;
 
 let server: RedisServer;
 test.before(async () => {
@@ -141,7 +134,7 @@ const FILES: Files = {
   "src/async.ts": MAIN.replace("./app.module.js", "./async.module.js"),
 };
 
-async function projectOf(version: string): Promise<Project> {
+async function projectOf(version: (typeof VERSIONS)[number]): Promise<Project> {
   const documented = (heading: string, file: string): string =>
     codeUnder(heading, file, "nestjs.md").replace(REDIS, 'process.env["REDIS_URL"] ?? "", ready: true');
   const project = await makeProject(
@@ -156,15 +149,7 @@ async function projectOf(version: string): Promise<Project> {
     },
     { types: ["node"], experimentalDecorators: true, emitDecoratorMetadata: true },
   );
-  const packages = [...(VERSIONS[version] ?? []), ...BOTH];
-  const modules = await installed(packages);
-  for (const name of [...packages.map((spec) => spec.replace(/(?!^)@.*/, "")), "ioredis"]) {
-    const path = project.path(`node_modules/${name}`);
-    const home = [modules, join(PACKAGE, "node_modules")].find((dir) => existsSync(join(dir, name)));
-    if (home === undefined) throw new Error(`${name} is not installed`);
-    await mkdir(dirname(path), { recursive: true });
-    await symlink(join(home, name), path);
-  }
+  await linkPackages(project, [`nest-${version}-module`], ["ioredis"]);
   return project;
 }
 
@@ -173,7 +158,7 @@ async function run(project: Project, program: string): Promise<Finished> {
   return await project.runWith("/usr/bin/env", ...variables, process.execPath, `out/${program}.js`);
 }
 
-for (const version of Object.keys(VERSIONS)) {
+for (const version of VERSIONS) {
   inMatrix(
     `NestJS ${version}: LockModule configures locks, reports health, and lets bodies finish at the shutdown`,
     async (t) => {

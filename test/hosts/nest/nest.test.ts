@@ -11,7 +11,7 @@ import { installLockweave } from "../bundlers/bundlers";
 import { deferred } from "../../support/deferred";
 import { startRedis } from "../../support/redis-server";
 import { EXAMPLE_SCRIPTS, EXAMPLES, linesOf, expectedLinesOf, type Example } from "../examples";
-import { digestOf, installed } from "../installed";
+import { ownCopy } from "../installed";
 import { installNode } from "../register/nodes";
 import { PACKAGE, Project, type Files, type Finished } from "../project";
 import { codeUnder } from "../bundlers/recipes";
@@ -39,60 +39,9 @@ function inMatrix(
 /** Resolves when the last test of the version that has started so far has ended. */
 const lastEnds = new Map<Version, Promise<void>>();
 
-const BOTH = [
-  "ioredis@6.0.0",
-  "reflect-metadata@0.2.2",
-  "rxjs@7",
-  "ts-patch@3.3.0",
-  "@swc/core@1.16.22",
-  "@swc/cli@0.8",
-  "webpack@5.112.2",
-  "ts-loader@9.6.2",
-  "tsconfig-paths-webpack-plugin@4",
-  "webpack-node-externals@3",
-  "fork-ts-checker-webpack-plugin@9",
-  "@types/node@20.19.43",
-];
+const VERSIONS = ["12", "11"] as const;
 
-type Version = "12" | "11";
-
-const PACKAGES: Readonly<Record<Version, readonly string[]>> = {
-  "12": [
-    "@nestjs/core@12.5.1",
-    "@nestjs/common@12.5.1",
-    "@nestjs/platform-express@12.5.1",
-    "@nestjs/cli@12.0.8",
-    "@nestjs/testing@12",
-    "vitest@4",
-    "vite-tsconfig-paths@5",
-    "typescript@6.0.3",
-    "oxlint@1.89.0",
-    "oxlint-tsgolint@7.0.2004",
-    ...BOTH,
-  ],
-  "11": [
-    "@nestjs/core@11.2.10",
-    "@nestjs/common@11.2.10",
-    "@nestjs/platform-express@11.2.10",
-    "@nestjs/cli@11.0.24",
-    "@nestjs/testing@11",
-    "typescript@5.9.3",
-    "jest@30",
-    "ts-jest@29",
-    "@types/jest@30",
-    "eslint@9",
-    "@eslint/js@9",
-    "eslint-config-prettier@10",
-    "eslint-plugin-prettier@5",
-    "globals@17",
-    "prettier@3",
-    "typescript-eslint@8",
-    "supertest@7",
-    "@types/supertest@7",
-    ...BOTH,
-  ],
-};
-const VERSIONS = Object.keys(PACKAGES) as Version[];
+type Version = (typeof VERSIONS)[number];
 
 const SERVICE = `import { Injectable } from "@nestjs/common";
 import { currentLock } from "lockweave";
@@ -260,12 +209,7 @@ class NestProject extends Project {
   }
 
   static async #create(version: Version, name: string): Promise<NestProject> {
-    const packages = PACKAGES[version];
-    const modules = await installed(
-      packages,
-      `nest-${version}-${digestOf([PACKAGE, ...packages].join(" "))}`,
-    );
-    const home = new Project(dirname(modules));
+    const home = new Project(dirname(await ownCopy(`nest-${version}`)));
     await installLockweave(home);
     const project = new NestProject(join(home.dir, name), await installNode("24"));
     await rm(project.dir, { recursive: true, force: true });

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import test from "ava";
 import { installLockweave } from "../bundlers/bundlers";
 import { codeUnder } from "../bundlers/recipes";
-import { installed, OF_THIS_CHECKOUT } from "../installed";
+import { ownCopy } from "../installed";
 import { Project, type Files, type Finished } from "../project";
 import { installNode } from "../register/nodes";
 import { isMatrix } from "../../support/suites";
@@ -14,15 +14,7 @@ const inMatrix = isMatrix ? test.serial : test.skip;
 /** The packages and the configuration file from NestJS's page about SWC. */
 const RUNNERS = {
   "NestJS 11, Jest with swc": {
-    packages: [
-      ...["core", "common", "platform-express"].map((name) => `@nestjs/${name}@11.2.10`),
-      "@nestjs/testing@11",
-      "jest@30",
-      "@swc/jest@0.2",
-      "@swc/core@1.16.22",
-      "reflect-metadata@0.2.2",
-      "rxjs@7",
-    ],
+    set: "nest-11-swc-jest" as const,
     config: "jest.config.js",
     command: ["../node_modules/jest/bin/jest.js", "--no-cache"],
     plain: (text: string) => text.replace(/\["lockweave\/jest", (.*?)\]/, '"@swc/jest"'),
@@ -84,14 +76,10 @@ test("an order is paid under its lock", async () => {
 `,
 };
 
-for (const [name, { packages, config, command, plain }] of Object.entries(RUNNERS)) {
+for (const [name, { set, config, command, plain }] of Object.entries(RUNNERS)) {
   inMatrix(`${name}: unit tests run under locks, and fail without the weave`, async (t) => {
     t.timeout(300_000);
-    const [nest = ""] = name.split(", ");
-    const modules = await installed(
-      packages,
-      `${nest.toLowerCase().replace("js ", "-")}-tests-${OF_THIS_CHECKOUT}`,
-    );
+    const modules = await ownCopy(set);
     const home = new Project(dirname(modules));
     await installLockweave(home);
     const project = new Project(join(home.dir, "app"));

@@ -15,13 +15,13 @@ interface Runtime {
 
 const BUN: Runtime = {
   name: "Bun",
-  program: async () => join(await installed(["bun@1.4.5"]), "bun/bin/bun.exe"),
+  program: async () => join(await installed("bun"), "bun/bin/bun.exe"),
   preload: (...files) => [...files, "lockweave/register"].flatMap((file) => ["--preload", file]),
 };
 
 const DENO: Runtime = {
   name: "Deno",
-  program: async () => join(await installed(["deno@2.9.6"]), "deno/deno"),
+  program: async () => join(await installed("deno"), "deno/deno"),
   preload: (...files) => [
     "run",
     "--allow-all",

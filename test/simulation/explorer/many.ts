@@ -8,20 +8,25 @@ import { live } from "./live";
 import { PLANS, planOf } from "./plans";
 import type { Choice, Plan } from "./story";
 
-// npm run proof -- explore [--plan "two processes"] [--deviations 2] [--schedules 10000] [--failures 1]
+// npm run proof -- explore [--plan "two processes"] [--deviations 2] [--schedules 10000] [--minutes 5] [--failures 1]
 // npm run proof -- explore --plan "two processes" --replay 12:3,27:1
-// Without --schedules it continues until all schedules with that many deviations have run. Each core explores a plan at a time, in its
-// own process.
+// Without --schedules and --minutes it continues until all schedules with that many deviations have run. Each core explores a plan at a
+// time, in its own process. The plans share the minutes equally.
 
 const { values } = parseArgs({
   options: {
     plan: { type: "string" },
     deviations: { type: "string", default: "2" },
     schedules: { type: "string", default: "Infinity" },
+    minutes: { type: "string", default: "Infinity" },
     failures: { type: "string", default: "1" },
     replay: { type: "string" },
   },
 });
+
+const AT_ONCE = Math.min(availableParallelism(), PLANS.length);
+/** The share of the minutes for each plan, in milliseconds. */
+const LONGEST_MS = (Number(values.minutes) * 60_000 * AT_ONCE) / PLANS.length;
 
 /** Explores the plan. Prints the result and the failures in one piece, because other processes print at the same time. */
 async function explorePlan(plan: Plan): Promise<void> {
@@ -30,6 +35,7 @@ async function explorePlan(plan: Plan): Promise<void> {
     deviations: Number(values.deviations),
     mostSchedules: Number(values.schedules),
     mostFailures: Number(values.failures),
+    isEnough: () => performance.now() - startedAt > LONGEST_MS,
   });
   const { schedules, distinct, mostSteps, complete, failures } = seen;
   const seconds = (performance.now() - startedAt) / 1_000;
@@ -74,7 +80,7 @@ async function lead(): Promise<void> {
     const [code] = await ended;
     if (code !== 0) process.exitCode = 1;
   };
-  await Promise.all(Array.from({ length: Math.min(availableParallelism(), PLANS.length) }, hand));
+  await Promise.all(Array.from({ length: AT_ONCE }, hand));
   if (waiting.length > 0) throw new Error(`not explored: ${waiting.join(", ")}`);
 }
 

@@ -8,8 +8,6 @@ import { installed } from "../../hosts/installed";
 
 // Prisma generates its client from a schema, so it needs a folder of its own.
 
-const PACKAGES = ["prisma@7", "@prisma/client@7", "@prisma/adapter-pg@7"];
-
 const SCHEMA = `generator client {
   provider = "prisma-client-js"
   output   = "./client"
@@ -38,8 +36,8 @@ interface PrismaTransaction {
 
 /** Generates a client into a new folder, as `client` beside its packages. */
 export async function generatedPrisma(): Promise<{ readonly dir: string; remove(): Promise<void> }> {
-  // The scripts of these packages download programs that only `prisma migrate` needs.
-  const modules = await installed(PACKAGES, "prisma-7", ["--ignore-scripts"]);
+  // The scripts of these packages would download programs that only `prisma migrate` needs, so they do not run.
+  const modules = await installed("prisma-7");
   const dir = await mkdtemp(join(tmpdir(), "prisma-"));
   await symlink(modules, join(dir, "node_modules"));
   await writeFile(join(dir, "schema.prisma"), SCHEMA);

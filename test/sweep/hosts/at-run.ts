@@ -92,7 +92,7 @@ export const tsx: Host = ({ setup }) => session(setup, ["--import", "tsx"]);
 
 export const node: Host = async ({ setup, dir }) =>
   session(setup, [], {
-    node: await fileOfTool("node", "node/bin/node"),
+    node: await fileOfTool("node-24", "node/bin/node"),
     ...(setup.cache !== "cold" && { env: { NODE_COMPILE_CACHE: join(dir, ".compile-cache") } }),
   });
 

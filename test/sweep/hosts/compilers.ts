@@ -19,7 +19,7 @@ function compiling(place: Place, compile: () => Promise<Finished>, node?: string
 
 /** Node 22.18 and later run the TypeScript of a linked package, so a test with Node 20 would prove nothing. */
 async function nodeFor({ setup }: Place): Promise<string | undefined> {
-  return setup.layout === "linked-source" ? await fileOfTool("node", "node/bin/node") : undefined;
+  return setup.layout === "linked-source" ? await fileOfTool("node-24", "node/bin/node") : undefined;
 }
 
 export const tspc: Host = async (place) =>

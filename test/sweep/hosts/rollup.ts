@@ -18,7 +18,7 @@ function asBuildError(error: unknown): never {
 /** Rollup resolves packages by its own plugin, and TypeScript by esbuild's. The second build has the cache of the first. */
 export const rollup: Host = async (place) => {
   const { dir, setup } = place;
-  const { nodeResolve } = (await requireTool("resolve", "@rollup/plugin-node-resolve")) as {
+  const { nodeResolve } = (await requireTool("rollup", "@rollup/plugin-node-resolve")) as {
     readonly nodeResolve: (options: object) => RollupPlugin;
   };
   const ours = ofRollup();

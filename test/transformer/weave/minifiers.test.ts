@@ -27,7 +27,7 @@ const RETURNED = [
 type Minify = (code: string) => Promise<{ readonly code?: string }>;
 
 async function terser(): Promise<Minify> {
-  const modules = await installed(["terser@5.51.4"]);
+  const modules = await installed("terser");
   const load = createRequire(join(modules, "terser/package.json"));
   return (load("terser") as { readonly minify: Minify }).minify;
 }

@@ -1,33 +1,30 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import type { Parser } from "../../transformer/parser/parser";
 import { weave } from "../../transformer/weave/weave";
+import { installed, packagesIn, versionIn, type SetName } from "../hosts/installed";
 
-// npm run test:matrix
-//
 // Tests the packed package with each supported compiler, in projects that npm installs.
 
 interface Row {
-  readonly typescript: string;
-  /** `undefined` if the compiler does not support plugins. */
-  readonly tsPatch: string | undefined;
+  /** The set with its compiler. It has ts-patch, too, if the compiler supports plugins. */
+  readonly set: SetName;
   /** The major version. */
-  readonly node: number;
+  readonly node: 20 | 24;
 }
 
 const ROWS: readonly Row[] = [
-  { typescript: "5.9.3", tsPatch: "3.3.0", node: 20 },
-  { typescript: "6.0.3", tsPatch: "3.3.0", node: 20 },
-  { typescript: "6.0.3", tsPatch: "4.0.1", node: 24 },
-  { typescript: "7.0.2", tsPatch: undefined, node: 20 },
-  { typescript: "7.0.2", tsPatch: undefined, node: 24 },
-  { typescript: "7.1.0-beta", tsPatch: undefined, node: 24 },
-  { typescript: "7.1.0-dev.20261021.1", tsPatch: undefined, node: 24 },
+  { set: "compilers-5.9", node: 20 },
+  { set: "compilers-6.0", node: 20 },
+  { set: "compilers-6.0-ts-patch-4", node: 24 },
+  { set: "compilers-7.0", node: 20 },
+  { set: "compilers-7.0", node: 24 },
+  { set: "compilers-7.1-beta", node: 24 },
+  { set: "compilers-7.1-dev", node: 24 },
 ];
 
 const CACHE = path.join(tmpdir(), "lockweave-matrix");
@@ -39,12 +36,11 @@ async function main(): Promise<void> {
   await installAlone(tarball);
   let failed = 0;
   for (const row of ROWS) {
-    const patched = row.tsPatch === undefined ? "" : `, ts-patch ${row.tsPatch}`;
-    const name = `TypeScript ${row.typescript}${patched}, Node ${row.node}`;
-    const installing = performance.now();
     const toolchain = await install(row, tarball);
-    console.log(`${name}: installed in ${secondsSince(installing)}`);
-    for (const [what, check] of Object.entries(row.tsPatch === undefined ? NATIVE_CHECKS : CHECKS)) {
+    const { typescript, "ts-patch": tsPatch } = toolchain.packages;
+    const patched = tsPatch === undefined ? "" : `, ts-patch ${tsPatch}`;
+    console.log(`TypeScript ${typescript}${patched}, Node ${row.node}`);
+    for (const [what, check] of Object.entries(tsPatch === undefined ? NATIVE_CHECKS : CHECKS)) {
       const started = performance.now();
       const complaint = await check(toolchain);
       console.log(`  ${complaint === undefined ? "✔" : "✘"} ${what} (${secondsSince(started)})`);
@@ -74,31 +70,18 @@ interface Toolchain {
   readonly packages: Readonly<Record<string, string>>;
 }
 
-async function install({ typescript, tsPatch, node }: Row, tarball: string): Promise<Toolchain> {
-  const dir = path.join(CACHE, `typescript-${typescript}-ts-patch-${tsPatch ?? "none"}-node-${node}`);
-  await mkdir(dir, { recursive: true });
-  if (!existsSync(path.join(dir, "package.json"))) await writeFile(path.join(dir, "package.json"), "{}");
-  const tools = [`typescript@${typescript}`, "@types/node@20"];
-  if (tsPatch !== undefined) tools.push(`ts-patch@${tsPatch}`, "ts-node@10.9.2", "tslib@2");
-  await npmInstall(dir, [...tools, tarball]);
-  const packages = {
-    typescript,
-    "@types/node": "20",
-    ...(tsPatch !== undefined && { "ts-patch": tsPatch }),
-    lockweave: `file:${tarball}`,
+async function install({ set, node }: Row, tarball: string): Promise<Toolchain> {
+  const dir = path.join(CACHE, `${set}-node-${node}`);
+  const names = packagesIn(set).filter((name) => !["ts-node", "tslib"].includes(name));
+  const packages = Object.fromEntries(names.map((name) => [name, versionIn(set, name)]));
+  await rm(dir, { recursive: true, force: true });
+  await cp(path.dirname(await installed(set)), dir, { recursive: true, verbatimSymlinks: true });
+  await npmInstall(dir, [tarball]);
+  return {
+    dir,
+    node: node === 20 ? process.execPath : path.join(await installed(`node-${node}`), "node/bin/node"),
+    packages: { ...packages, lockweave: `file:${tarball}` },
   };
-  return { dir, node: await installNode(node), packages };
-}
-
-async function installNode(major: number): Promise<string> {
-  if (process.versions.node.startsWith(`${major}.`)) return process.execPath;
-  const dir = path.join(CACHE, `node-${major}`);
-  const node = path.join(dir, "node_modules/node/bin/node");
-  if (existsSync(node)) return node;
-  await mkdir(dir, { recursive: true });
-  await writeFile(path.join(dir, "package.json"), "{}");
-  await npmInstall(dir, [`node@${major}`]); // Its install script installs the binary for the platform.
-  return node;
 }
 
 /** Checks that the package without a compiler installs nothing but uuid. */
@@ -108,15 +91,15 @@ async function installAlone(tarball: string): Promise<void> {
   await mkdir(dir, { recursive: true });
   await writeFile(path.join(dir, "package.json"), "{}");
   await npmInstall(dir, [tarball]);
-  const installed = (await readdir(path.join(dir, "node_modules"))).filter((name) => !name.startsWith("."));
-  if (installed.join() !== "lockweave,uuid") throw new Error(`npm installed ${installed.join(", ")}`);
+  const names = (await readdir(path.join(dir, "node_modules"))).filter((name) => !name.startsWith("."));
+  if (names.join() !== "lockweave,uuid") throw new Error(`npm installed ${names.join(", ")}`);
 }
 
-/** @throws if npm prints a warning about the packages */
+/** @throws if npm prints a warning about the dependencies of the packages */
 async function npmInstall(dir: string, packages: readonly string[]): Promise<void> {
   const args = ["install", "--no-audit", "--no-fund", "--prefer-offline", ...packages];
   const { stderr } = await execute("npm", args, { cwd: dir });
-  if (/ERESOLVE|peer|deprecated/.test(stderr)) throw new Error(stderr);
+  if (/ERESOLVE|peer/.test(stderr)) throw new Error(stderr);
 }
 
 // ---- the projects ---------------------------------------------------------------------------------------

@@ -1,0 +1,165 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { parseArgs } from "node:util";
+import { installed, type SetName } from "../hosts/installed";
+import { before, sets } from "./packages.json";
+import { PARTS, type Part } from "./parts";
+import { raise } from "./raise";
+
+// npm run test:matrix, or some of its parts: npm run test:matrix -- peers servers
+//
+//   --from <part>    runs this part and those after it
+//   --minutes <n>    lets `explore` run for that long, and `torture` on each topology
+//   --raise          runs nothing, but raises the versions in packages.json, and prints what changed
+//
+// First obtains what all parts need. A part whose packages or programs cannot be had is not run, which is neither a failure nor a success. Then
+// runs two parts at once, because most parts wait often or use one core. Runs all parts, even after a failure. Each line begins with the name
+// of its part. The end of the output is a table with the result and the duration of each part. Before that, it repeats what matters of the last
+// lines of each part that failed: a CI service may show only the end of the output.
+//
+// Exits with 1 if a part failed, or else with 75 if a part was not run.
+
+const NOT_RUN = 75; // EX_TEMPFAIL of sysexits.h. A part may exit with it, too.
+
+/** More would make tests on a machine with two cores too slow for the times that they wait for Redis. */
+const AT_ONCE = 2;
+
+/** The programs that all parts may use. */
+const PROGRAMS = ["redis-server", "postgres", "pgbouncer", "openssl"];
+
+/** How many lines of a failed part the end of the output repeats, without those about tests that passed or were skipped. */
+const REPEATED_LINES = 60;
+const UNREMARKABLE = /^\s*(?:$|✔ |- \[skip\] |ℹ )/;
+
+type Outcome = "passed" | "failed" | "not run";
+
+interface Result {
+  readonly outcome: Outcome;
+  readonly seconds: number;
+  /** The last remarkable lines, or why it was not run. */
+  readonly lines: readonly string[];
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { from: { type: "string" }, minutes: { type: "string" }, raise: { type: "boolean" } },
+  });
+  if (values.raise === true) return await raise();
+  const names = chosen(positionals, values.from);
+  const { minutes } = values;
+  if (minutes !== undefined && !(Number(minutes) > 0)) fail(`--minutes ${minutes} is not a positive number`);
+
+  const results = new Map<string, Result>();
+  for (const name of names) {
+    const reason = await reasonAgainst(name);
+    if (reason !== undefined) results.set(name, { outcome: "not run", seconds: 0, lines: [reason] });
+  }
+  const waiting = names.filter((name) => !results.has(name));
+  const work = async (): Promise<void> => {
+    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+      const result = await run(name, minutes);
+      results.set(name, result);
+      console.log(rowOf(name, result));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  printTable(names, results);
+}
+
+/** Returns the parts that the command line names, in the order in which they begin. */
+function chosen(positionals: readonly string[], from: string | undefined): readonly string[] {
+  const all = Object.keys(PARTS);
+  const named = from === undefined ? positionals : [...positionals, from];
+  const unknown = named.filter((name) => !Object.hasOwn(PARTS, name));
+  if (unknown.length > 0) fail(`No part ${unknown.join(", ")}. The parts are ${all.join(", ")}`);
+  const rest = from === undefined ? all : all.slice(all.indexOf(from));
+  return positionals.length === 0 ? rest : rest.filter((name) => positionals.includes(name));
+}
+
+function fail(message: string): never {
+  console.error(`${message}.`);
+  process.exit(2);
+}
+
+// ---- preparations ---------------------------------------------------------------------------------------
+
+/** Obtains what the part needs. Returns the reason if that is not possible. */
+async function reasonAgainst(name: string): Promise<string | undefined> {
+  const { programs = [], installs = [], prepare } = partOf(name);
+  console.log(`${name}: obtains what it needs`);
+  try {
+    const needed = [...PROGRAMS, ...programs];
+    const ensured = spawnSync(process.execPath, ["test/support/ensure.mjs", ...needed], { stdio: "inherit" });
+    if (ensured.status !== 0) return `it needs ${needed.join(", ")}`;
+    for (const group of installs) {
+      for (const set of Object.keys(sets[group]) as SetName[]) await installed(set);
+    }
+    await prepare?.();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function partOf(name: string): Part {
+  const part = PARTS[name];
+  if (part === undefined) throw new Error(`there is no part ${name}`);
+  return part;
+}
+
+// ---- parts ----------------------------------------------------------------------------------------------
+
+/** Runs the part, and prints its lines with its name. */
+async function run(name: string, minutes: string | undefined): Promise<Result> {
+  const { command, env = {}, isOnline = false } = partOf(name);
+  const [program, ...args] = typeof command === "function" ? command(minutes) : command;
+  // What npm installs while the part runs comes from its cache.
+  const offline = isOnline ? {} : { npm_config_offline: "true" };
+  const startedAt = performance.now();
+  const child = spawn(program, args, {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, npm_config_before: before, ...offline, ...env },
+  });
+  const lines: string[] = [];
+  for (const [from, to] of [
+    [child.stdout, process.stdout],
+    [child.stderr, process.stderr],
+  ] as const) {
+    createInterface({ input: from }).on("line", (line) => {
+      to.write(`${name}: ${line}\n`);
+      if (UNREMARKABLE.test(line)) return;
+      lines.push(line);
+      if (lines.length > REPEATED_LINES) lines.shift();
+    });
+  }
+  const [code] = (await once(child, "close")) as [number | null];
+  const outcome = code === 0 ? "passed" : code === NOT_RUN ? "not run" : "failed";
+  return { outcome, seconds: Math.round((performance.now() - startedAt) / 1_000), lines };
+}
+
+function printTable(names: readonly string[], results: ReadonlyMap<string, Result>): void {
+  const found = names.flatMap((name) => {
+    const result = results.get(name);
+    return result === undefined ? [] : [{ name, result }];
+  });
+  for (const { name, result } of found) {
+    if (result.outcome === "passed") continue;
+    const title = result.outcome === "failed" ? `The end of ${name}` : `Why ${name} was not run`;
+    console.log(["", `# ${title}`, ...result.lines].join("\n"));
+  }
+  console.log(
+    ["\n# The parts of the matrix", ...found.map(({ name, result }) => rowOf(name, result))].join("\n"),
+  );
+  const outcomes = new Set(found.map(({ result }) => result.outcome));
+  process.exitCode = outcomes.has("failed") ? 1 : outcomes.has("not run") ? NOT_RUN : 0;
+}
+
+const MARKS: Readonly<Record<Outcome, string>> = { passed: "✔", failed: "✘", "not run": "–" };
+
+function rowOf(name: string, { outcome, seconds }: Result): string {
+  return `  ${MARKS[outcome]} ${name.padEnd(10)}  ${outcome.padEnd(7)}  ${String(seconds).padStart(5)} s`;
+}
+
+void main();
