@@ -97,6 +97,16 @@ const LIBRARIES: Record<string, (t: ExecutionContext) => Promise<{ readonly own:
   },
 };
 
+test.serial("a shared lock in a migrating slot is refused with a reason", async (t) => {
+  const { own } = await open(t);
+  const key = newKey();
+  const close = await openSlot(cluster, key, await cluster.otherMaster(key));
+  await t.throwsAsync(acquire(own, key, newId(), { permits: UNLIMITED }), {
+    message: "the keys of the lock are on two nodes while their slot migrates",
+  });
+  await close();
+});
+
 for (const [title, openOver] of Object.entries(LIBRARIES)) {
   test.serial(
     `${title}locks in a migrating slot can be acquired, renewed, read, revoked, and released`,
@@ -133,6 +143,16 @@ for (const [title, openOver] of Object.entries(LIBRARIES)) {
       await close();
     },
   );
+
+  test.serial(`${title}a client whose first lock is in a migrating slot acquires it`, async (t) => {
+    const key = newKey();
+    const close = await openSlot(cluster, key, await cluster.otherMaster(key));
+    const { own } = await openOver(t);
+    const requestId = newId();
+    t.deepEqual(await acquire(own, key, requestId), TAKEN);
+    t.deepEqual(await release(own, key, requestId), { released: true });
+    await close();
+  });
 
   test.serial(
     `${title}fencing tokens rise in a migrating slot, and no other caller acquires a held lock`,

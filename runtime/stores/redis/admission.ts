@@ -143,8 +143,9 @@ export class Admission {
 
   async #assertRights(key: string, until: number): Promise<void> {
     const server = this.#server;
-    const keys = server.canQueue(key) ? [key, server.queueOf(key), server.holdsOf(key)] : [key];
-    const reply = await server.ask({ name: "eval", script: RIGHTS, keys, args: [] }, leftUntil(until));
+    const others = server.canQueue(key) ? [server.queueOf(key), server.holdsOf(key)] : [];
+    const args = others.map((name) => server.client.keyPrefix + name);
+    const reply = await server.ask({ name: "eval", script: RIGHTS, keys: [key], args }, leftUntil(until));
     const [isAllowed, denied] = listOf(reply);
     if (Number(isAllowed) === 1) return;
     throw errorOf(DENIED, new Error(`NOPERM in scripts: ${String(denied)}`));

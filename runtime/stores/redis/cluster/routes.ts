@@ -14,6 +14,10 @@ const MOST_IN_A_WRITE = 256;
 /** The keys of a script are on two nodes while their slot migrates. A command with one key can still reach each of them. */
 export class KeysOnTwoNodesError extends Error {
   override readonly name = "KeysOnTwoNodesError";
+
+  constructor(options: ErrorOptions) {
+    super("the keys of the lock are on two nodes while their slot migrates", options);
+  }
 }
 
 /** A command on its way to a node. */
@@ -170,7 +174,7 @@ export class Routes {
     const { message } = error instanceof Error ? error : { message: "" };
     const [kind, , address] = message.split(" ");
     if (command.keys.length > 1 && (kind === "ASK" || kind === "TRYAGAIN")) {
-      return reject(new KeysOnTwoNodesError(message, { cause: error }));
+      return reject(new KeysOnTwoNodesError({ cause: error }));
     }
     if (kind === "MOVED") {
       this.#shards.moved(); // The node that the client asks for its slots may not know of the move yet.

@@ -3,7 +3,8 @@ import { script } from "./script";
 /**
  * Checks whether the user may run the commands that scripts need to end a hold. Servers before Redis 7 cannot check that.
  *
- * KEYS: lock, then its queue and its shared holds, if it can have any.
+ * KEYS: lock. ARGV: the names of its queue and its shared holds, if it can have any, with the key prefix. They are no keys of the command, because
+ * the keys of a command must be on one node, and the slot may be migrating.
  *
  * Reply: { 1 } if the user may run all of them, or if the server cannot check. Otherwise { 0, the first denied command }.
  */
@@ -15,19 +16,19 @@ local needed = {
   { "get", KEYS[1] }, { "mget", KEYS[1] }, { "set", KEYS[1], "" }, { "del", KEYS[1] },
   { "pttl", KEYS[1] }, { "pexpire", KEYS[1], "1" },
 }
-if KEYS[2] then
+if ARGV[1] then
   needed[#needed + 1] = { "time" }
-  needed[#needed + 1] = { "zrangebyscore", KEYS[2], "0", "0" }
-  needed[#needed + 1] = { "zrem", KEYS[2], "" }
-  needed[#needed + 1] = { "zscore", KEYS[2], "" }
-  needed[#needed + 1] = { "unlink", KEYS[2] }
-  needed[#needed + 1] = { "zcount", KEYS[2], "0", "0" }
+  needed[#needed + 1] = { "zrangebyscore", ARGV[1], "0", "0" }
+  needed[#needed + 1] = { "zrem", ARGV[1], "" }
+  needed[#needed + 1] = { "zscore", ARGV[1], "" }
+  needed[#needed + 1] = { "unlink", ARGV[1] }
+  needed[#needed + 1] = { "zcount", ARGV[1], "0", "0" }
 end
-if KEYS[3] then
+if ARGV[2] then
   for _, command in ipairs({
-    { "zadd", KEYS[3], "0", "" }, { "zrem", KEYS[3], "" }, { "zscore", KEYS[3], "" },
-    { "zrangebyscore", KEYS[3], "0", "0" }, { "zrevrangebyscore", KEYS[3], "0", "0" }, { "zrevrange", KEYS[3], "0", "0" },
-    { "exists", KEYS[3] }, { "pexpire", KEYS[3], "1" }, { "unlink", KEYS[3] },
+    { "zadd", ARGV[2], "0", "" }, { "zrem", ARGV[2], "" }, { "zscore", ARGV[2], "" },
+    { "zrangebyscore", ARGV[2], "0", "0" }, { "zrevrangebyscore", ARGV[2], "0", "0" }, { "zrevrange", ARGV[2], "0", "0" },
+    { "exists", ARGV[2] }, { "pexpire", ARGV[2], "1" }, { "unlink", ARGV[2] },
   }) do
     needed[#needed + 1] = command
   end
