@@ -11,6 +11,7 @@ import { guardAll } from "./guard";
 import type { GuardRequest, RunSql } from "../stores/port";
 import type { Locker, LockPart, Terms } from "./locker";
 import { enterAround, Nest, type NestedLock } from "./nest";
+import { isReasonOf } from "./on-abort";
 import { findAround, isInsideBody, type FramedLock } from "./reentrancy";
 import { causeOf, endHold, type ReleasedLock } from "./release";
 import { Wait, type AwaitedLock, type FailureClass } from "./wait";
@@ -129,7 +130,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, NestedLock, Holder, F
     if (this.terms.onUnreachable === "throw") return entry;
     return entry?.catch((error: unknown) => {
       // An abort may have the error of another lock as its reason.
-      if (!(error instanceof LockUnreachableError) || error === signal?.reason) throw error;
+      if (!(error instanceof LockUnreachableError) || isReasonOf(signal, error)) throw error;
       this.#entry = IS_SKIPPED;
       return IS_SKIPPED;
     });

@@ -13,7 +13,7 @@ import { guardAll } from "./guard";
 import { Lock } from "./lock";
 import type { RunSql } from "../stores/port";
 import { termsOfPart, type Locker, type LockGroup, type LockPart, type Terms } from "./locker";
-import { onAbort, unlessAborted } from "./on-abort";
+import { isReasonOf, onAbort, reasonOf, unlessAborted } from "./on-abort";
 import { failWith } from "./on-failure";
 import type { FailureClass } from "./wait";
 
@@ -162,7 +162,7 @@ export class MultiLock implements AsyncDisposable {
    * @returns whether all locks are certain. If the store did not reply, `#trouble` has the reason
    */
   async #begin(signal: AbortSignal | undefined): Promise<boolean> {
-    if (signal?.aborted === true) throw signal.reason;
+    if (signal?.aborted === true) throw reasonOf(signal);
     this.#trouble = undefined;
     this.#heldSince = this.#locker.clock.now();
     if (!this.#hasWholeLockTime) {
@@ -274,7 +274,7 @@ export class MultiLock implements AsyncDisposable {
       const discarded = this.#discard();
       if (this.#signal?.aborted !== true) await discarded;
       const { onTimeout } = this.#terms;
-      const isTimeout = error instanceof LockWaitTimeoutError && error !== this.#signal?.reason;
+      const isTimeout = error instanceof LockWaitTimeoutError && !isReasonOf(this.#signal, error);
       if (isTimeout && Failure === undefined && onTimeout !== undefined)
         await failWith(error, next.lock, onTimeout);
       throw error;

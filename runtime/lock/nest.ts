@@ -9,7 +9,7 @@ import {
 import type { Lease } from "../queue/lease";
 import { HELD_AT_MOST_INSIDE, type Loss } from "../queue/loss";
 import { lockOf, nameOf, namedError } from "./events";
-import { unlessAborted } from "./on-abort";
+import { isReasonOf, reasonOf, unlessAborted } from "./on-abort";
 import { findAround } from "./reentrancy";
 import { reportLoss, type ReleasedLock } from "./release";
 import { sharingOf } from "./settings";
@@ -94,7 +94,7 @@ export class Nest {
     const { manager } = inner.terms.locker;
     if (signal?.aborted === true) {
       inner.onGaveUp();
-      throw signal.reason;
+      throw reasonOf(signal);
     }
     this.#bodies += 1;
     inner.nest = this;
@@ -109,7 +109,7 @@ export class Nest {
     } catch (error) {
       inner.onGaveUp();
       await this.#leave(inner);
-      if (error instanceof LockError || error === signal?.reason) throw namedError(inner, error);
+      if (error instanceof LockError || isReasonOf(signal, error)) throw namedError(inner, error);
       const message = `${nameOf(inner)}: the store could not apply the options of this call to the lock that it reenters: ${errorMessage(error)}`;
       throw new LockUnreachableError(message, { ...lockOf(inner), cause: error });
     }

@@ -53,6 +53,25 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   };
 }
 
+/** The reasons that stand for those of signals without one, so that each signal has the same one each time. */
+const missingReasons = new WeakMap<AbortSignal, Error>();
+
+/** Returns the reason of a signal that has aborted. Signals of the package `abort-controller`, which older SDKs use, have none. */
+export function reasonOf(signal: AbortSignal): unknown {
+  if (signal.reason !== undefined) return signal.reason;
+  let reason = missingReasons.get(signal);
+  if (reason === undefined) {
+    reason = new DOMException("This operation was aborted", "AbortError");
+    missingReasons.set(signal, reason);
+  }
+  return reason;
+}
+
+/** Whether the error is the reason of the signal, which has aborted. */
+export function isReasonOf(signal: AbortSignal | undefined, error: unknown): boolean {
+  return signal?.aborted === true && error === reasonOf(signal);
+}
+
 /**
  * Declines a granted lock whose caller has given up before the body began. It is the last step before the body.
  *
@@ -61,7 +80,7 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
 export function assertWanted(lock: { decline(): void }, signal: AbortSignal | undefined): void {
   if (signal?.aborted !== true) return;
   lock.decline();
-  throw signal.reason;
+  throw reasonOf(signal);
 }
 
 /** Returns the promise, but rejects with the signal's reason as soon as the signal aborts. */
@@ -69,8 +88,8 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal 
   if (signal === undefined) return await promise;
   let stop = (): void => {};
   const aborted = new Promise<never>((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else stop = onAbort(signal, () => reject(signal.reason));
+    if (signal.aborted) reject(reasonOf(signal));
+    else stop = onAbort(signal, () => reject(reasonOf(signal)));
   });
   try {
     return await Promise.race([promise, aborted]);

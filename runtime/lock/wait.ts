@@ -5,7 +5,7 @@ import type { KeyQueue } from "../queue/key-queue";
 import { LEAST_COMMAND_TIME_MS, type Waiter } from "../queue/waiter";
 import { lockOf, nameOf, type GiveUpOutcome, type LockEvent, namedError } from "./events";
 import type { AnnouncedHolder, Locker, LockPart, Terms } from "./locker";
-import { onAbort } from "./on-abort";
+import { onAbort, reasonOf } from "./on-abort";
 import { failWith } from "./on-failure";
 import { OWN_WAIT_MS, warningOfOwnWait, type OwnCaller } from "./own-wait";
 import { trackBodies } from "./reentrancy";
@@ -149,8 +149,8 @@ export class Wait implements Waiter, Sleeper {
     }
   }
 
-  private abandon({ reason }: AbortSignal): void {
-    if (!this.#isOver) this.refuse(reason);
+  private abandon(signal: AbortSignal): void {
+    if (!this.#isOver) this.refuse(reasonOf(signal));
   }
 
   // ---- a try ------------------------------------------------------------------------------------------

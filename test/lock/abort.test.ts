@@ -50,6 +50,21 @@ test.serial("a wait that is aborted without a reason throws an AbortError", asyn
   t.true(await fleet.isForgotten("abort-2"));
 });
 
+test.serial(
+  "a wait whose signal knows no reasons, as in old libraries, ends with an AbortError",
+  async (t) => {
+    await fleet.acquireElsewhere("abort-2b", 60_000);
+    const controller = new AbortController();
+    Object.defineProperty(controller.signal, "reason", { value: undefined });
+    const waiting = withLock("abort-2b", { ...PATIENT, signal: controller.signal }, () => t.fail());
+    await fleet.clock.settle();
+    controller.abort();
+    t.like(await t.throwsAsync(waiting, { any: true }), { name: "AbortError" });
+    await fleet.releaseElsewhere("abort-2b");
+    t.true(await fleet.isForgotten("abort-2b"));
+  },
+);
+
 test.serial("a call with an already aborted signal throws and sends no command", async (t) => {
   const before = fleet.store.commands;
   const signal = AbortSignal.abort(new Error("too late"));

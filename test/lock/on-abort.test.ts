@@ -1,5 +1,5 @@
 import test from "ava";
-import { onAbort, unlessAborted } from "../../runtime/lock/on-abort";
+import { isReasonOf, onAbort, unlessAborted } from "../../runtime/lock/on-abort";
 
 test("every listener of a signal is called once when the signal aborts", (t) => {
   const controller = new AbortController();
@@ -36,4 +36,14 @@ test("a promise rejects with the reason of a signal that has aborted already", a
   const signal = AbortSignal.abort(new Error("enough"));
   const endless = new Promise<never>(() => {});
   await t.throwsAsync(unlessAborted(endless, signal), { message: "enough" });
+});
+
+test("a signal without a reason, as of the package abort-controller, rejects with one AbortError", async (t) => {
+  const { signal } = new AbortController();
+  Object.defineProperties(signal, { aborted: { value: true }, reason: { value: undefined } });
+  const endless = new Promise<never>(() => {});
+  const error = await t.throwsAsync(unlessAborted(endless, signal), { any: true });
+  t.like(error, { name: "AbortError" });
+  t.true(isReasonOf(signal, error));
+  t.false(isReasonOf(new AbortController().signal, undefined));
 });
