@@ -17,7 +17,7 @@ interface Kind {
   readonly name: string;
   /** The packages that the project uses. By default, all packages of the set. */
   readonly packages?: readonly string[];
-  /** Where the packages are that the repository does not have. */
+  /** The set with the packages that the repository does not have. */
   readonly set?: SetName;
   /** The package.json of the starter. The test adds the dependencies. */
   readonly manifest: Readonly<Record<string, unknown>> & { readonly scripts: Files };

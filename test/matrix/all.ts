@@ -13,9 +13,9 @@ import { raise } from "./raise";
 //   --minutes <n>    lets `explore` run for that long, and `torture` on each topology
 //   --raise          runs nothing, but raises the versions in packages.json, and prints what changed
 //
-// First obtains what all parts need. A part whose packages or programs cannot be had is not run, which is neither a failure nor a success. Then
+// First obtains what all parts need. If that fails, the part is not run, which is neither a failure nor a success. Then
 // runs two parts at once, because most parts wait often or use one core. Runs all parts, even after a failure. Each line begins with the name
-// of its part. The end of the output is a table with the result and the duration of each part. Before that, it repeats what matters of the last
+// of its part. The output ends with a table of results and durations. Before that, it repeats what matters of the last
 // lines of each part that failed: a CI service may show only the end of the output.
 //
 // Exits with 1 if a part failed, or else with 75 if a part was not run.

@@ -33,7 +33,7 @@ for (const [args, words] of [
   });
 }
 
-test("a part whose packages cannot be had is not run, and neither fails nor passes", async (t) => {
+test("a part is not run if its packages cannot be installed, and neither fails nor passes", async (t) => {
   const { code, output } = await matrix(["ioredis"], {
     TMPDIR: await temporaryDirectory(),
     npm_config_cache: await temporaryDirectory(),

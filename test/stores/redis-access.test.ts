@@ -86,6 +86,20 @@ for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("
   });
 }
 
+test.serial(
+  "a user is refused whose selectors allow the keys of a lock, but not all in one command",
+  async (t) => {
+    const username = "selecting";
+    const rules = ["&*", `~${newKey().slice(0, 4)}*`, "+@all", "(~lockweave:2:* +@all)"];
+    await admin.call("ACL", "SETUSER", username, "reset", "on", "nopass", ...rules);
+    const own = redisStore(server.client({ username, password: "any" }));
+    t.teardown(() => own.close());
+    const key = newKey();
+    await t.throwsAsync(acquire(own, key, newId()), { instanceOf: LockMisconfiguredError });
+    t.is(await admin.exists(key), 0);
+  },
+);
+
 for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("+") && word !== "+info")) {
   test.serial(`no key outlives its lock if the documented permissions lack ${rule}`, async (t) => {
     const own = await storeOf(`leaves-${rule.slice(1)}`, SMALLEST_ACCESS.replace(rule, ""));

@@ -97,6 +97,27 @@ const LIBRARIES: Record<string, (t: ExecutionContext) => Promise<{ readonly own:
   },
 };
 
+test.serial(
+  "a reply counts although ioredis redirected a command for another slot of its range meanwhile",
+  async (t) => {
+    const client = cluster.cluster();
+    const own = redisStore(client);
+    t.teardown(() => own.close());
+    const [key, requestId] = [newKey(), newId()];
+    await acquire(own, newKey(), newId()); // The check before the first lock is over.
+    const [master, other] = [await cluster.masterOf(key), await cluster.otherMaster(key)];
+    const range = client.slots[slotOf(key)] ?? [];
+    master.freeze();
+    const taken = acquire(own, key, requestId);
+    await new Promise(setImmediate); // Now it is written.
+    range[0] = `127.0.0.1:${other.port}`; // ioredis does this at MOVED, and all slots of the range share the list.
+    master.thaw();
+    t.deepEqual(await taken, TAKEN);
+    range[0] = `127.0.0.1:${master.port}`;
+    t.deepEqual(await release(own, key, requestId), { released: true });
+  },
+);
+
 test.serial("a shared lock in a migrating slot is refused with a reason", async (t) => {
   const { own } = await open(t);
   const key = newKey();

@@ -2,6 +2,7 @@ import { afterIo, systemClock } from "../../base/clock";
 import { LockMisconfiguredError } from "../../base/errors";
 import { NoReplyError } from "../../base/no-reply-error";
 import { errorOf, isDenied, isUnknownCommand, translateError } from "./errors";
+import { KeysOnTwoNodesError } from "./cluster/routes";
 import { SLOTS } from "./cluster/slots";
 import { faultOfProtocol } from "./protocol-fault";
 import { eachAlone } from "./executor";
@@ -144,8 +145,15 @@ export class Admission {
   async #assertRights(key: string, until: number): Promise<void> {
     const server = this.#server;
     const others = server.canQueue(key) ? [server.queueOf(key), server.holdsOf(key)] : [];
-    const args = others.map((name) => server.client.keyPrefix + name);
-    const reply = await server.ask({ name: "eval", script: RIGHTS, keys: [key], args }, leftUntil(until));
+    const ask = (keys: readonly string[], args: readonly string[]): Promise<unknown> =>
+      server.ask({ name: "eval", script: RIGHTS, keys, args }, leftUntil(until));
+    const reply = await ask([key, ...others], []).catch((error: unknown) => {
+      if (!(error instanceof KeysOnTwoNodesError)) throw error;
+      return ask(
+        [key],
+        others.map((name) => server.client.keyPrefix + name),
+      );
+    });
     const [isAllowed, denied] = listOf(reply);
     if (Number(isAllowed) === 1) return;
     throw errorOf(DENIED, new Error(`NOPERM in scripts: ${String(denied)}`));

@@ -21,14 +21,16 @@ export const REPLACED = "the master of the key was replaced before it replied";
 /**
  * Whether another node has become the master of the slot since a command was sent to this one. A frozen master runs all commands that it has
  * received as soon as it runs again, before it learns that it was replaced. So its replies prove nothing.
+ *
+ * @param owner the address of the slot's master now, as the client knows it
+ * @param ownerBefore the same, when the command was sent
  */
 export function isReplaced(
-  { topology }: Pick<ClusterPort, "topology">,
   node: ClusterNode,
-  slot: number,
+  owner: string | undefined,
+  ownerBefore: string | undefined,
 ): boolean {
-  const address = topology.addressOf(slot);
-  return address !== undefined && address !== node.address;
+  return owner !== undefined && owner !== ownerBefore && owner !== node.address;
 }
 
 /**
@@ -47,7 +49,9 @@ export async function sendToMaster(
   if (node === undefined) return new ConnectionClosedError("there is no connection to the cluster node");
   const [reply] = await topology.write(node, [command]);
   if (!(reply instanceof Error)) {
-    return slot !== undefined && isReplaced({ topology }, node, slot) ? new Error(REPLACED) : reply;
+    return slot !== undefined && isReplaced(node, topology.addressOf(slot), node.address)
+      ? new Error(REPLACED)
+      : reply;
   }
   if (!reply.message.startsWith("ASK ")) return reply;
   const [, , address = ""] = reply.message.split(" ");

@@ -25,6 +25,8 @@ interface Sending {
   readonly command: Command;
   /** The slot of its keys. */
   readonly slot: number;
+  /** The owner of the slot when the command was sent. */
+  readonly owner: string | undefined;
   readonly timeoutMs: number;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -63,7 +65,10 @@ export class Routes {
   /** Sends a command. Rejects with {@link KeysOnTwoNodesError} if the command names more than one key and their slot is migrating. */
   send(command: Command, timeoutMs: number): Promise<unknown> {
     const slot = this.#slotOf(command);
-    return new Promise((resolve, reject) => this.#route({ command, slot, timeoutMs, resolve, reject }));
+    const owner = this.#shards.ownerOf(slot);
+    return new Promise((resolve, reject) =>
+      this.#route({ command, slot, owner, timeoutMs, resolve, reject }),
+    );
   }
 
   /** Sends many commands. Resolves to a reply or an error for each. */
@@ -79,7 +84,8 @@ export class Routes {
           if (left === 0) resolve(replies);
         };
         const slot = this.#slotOf(command);
-        this.#route({ command, slot, timeoutMs, resolve: settle, reject: settle });
+        const owner = this.#shards.ownerOf(slot);
+        this.#route({ command, slot, owner, timeoutMs, resolve: settle, reject: settle });
       });
     });
   }
@@ -148,7 +154,8 @@ export class Routes {
         sendings.forEach((sending, index) => {
           const reply = replies[loadCount + index];
           if (reply instanceof Error) this.#onError(sending, reply);
-          else if (isReplaced(this.#client, node, sending.slot)) sending.reject(new Error(REPLACED));
+          else if (isReplaced(node, this.#shards.ownerOf(sending.slot), sending.owner))
+            sending.reject(new Error(REPLACED));
           else sending.resolve(reply);
         });
       },
@@ -173,9 +180,7 @@ export class Routes {
     const { command, reject } = sending;
     const { message } = error instanceof Error ? error : { message: "" };
     const [kind, , address] = message.split(" ");
-    if (command.keys.length > 1 && (kind === "ASK" || kind === "TRYAGAIN")) {
-      return reject(new KeysOnTwoNodesError({ cause: error }));
-    }
+    if (areOnTwoNodes(command, error)) return reject(new KeysOnTwoNodesError({ cause: error }));
     if (kind === "MOVED") {
       this.#shards.moved(); // The node that the client asks for its slots may not know of the move yet.
       this.#client.topology.refresh();
@@ -209,9 +214,15 @@ export class Routes {
   /** Sends the command through the client, which finds the node. */
   #byClient({ command, timeoutMs, resolve, reject }: Sending): void {
     this.#client.send(command, timeoutMs).then(resolve, (error: unknown) => {
-      reject((error instanceof Error && this.#client.explain(error)) || error);
+      if (areOnTwoNodes(command, error)) reject(new KeysOnTwoNodesError({ cause: error }));
+      else reject((error instanceof Error && this.#client.explain(error)) || error);
     });
   }
+}
+
+/** Whether the error says that the keys of the command are on two nodes. */
+function areOnTwoNodes({ keys }: Command, error: unknown): boolean {
+  return keys.length > 1 && error instanceof Error && /^(?:ASK|TRYAGAIN)\b/.test(error.message);
 }
 
 function loadOf(source: string): Command {

@@ -52,6 +52,14 @@ export class Shards {
   }
 
   /**
+   * Returns the address of the slot's master when the client last refreshed its slots. At a redirection, ioredis changes one slot without
+   * asking the nodes, and with it all others of the same range.
+   */
+  ownerOf(slot: number): string | undefined {
+    return this.#owners[slot];
+  }
+
+  /**
    * Returns a master, or undefined if there is no connection to it. Looks again for a master that is not cached, because the client may have
    * connected to it for a command of its user, and reports that to nobody.
    */
