@@ -124,7 +124,8 @@ export class Admission {
         void searched();
       });
       reply.then(resolve, (error: Error) => {
-        if (error instanceof LockMisconfiguredError || isSearching) return reject(error);
+        const isTooLate = systemClock.now() >= until; // After a search, `inTime` would reject first, with a worse reason.
+        if (error instanceof LockMisconfiguredError || isSearching || isTooLate) return reject(error);
         const giveUp = (): void => reject(error);
         void searched().then(giveUp);
         systemClock.afterInBackground(leftUntil(until) / 2, giveUp);
