@@ -78,6 +78,28 @@ export function afterIo(clock: Clock, callback: () => void): void {
   else clock.afterIo(callback);
 }
 
+/** A timer that fires later than this after its time shows that the process was blocked. */
+const BLOCKED_MS = 500;
+
+/**
+ * Calls `callback` when the time for replies is over. If the process was blocked until then, replies may have arrived that it could not read. So the
+ * time starts again.
+ *
+ * @returns a function that cancels this
+ */
+export function afterUnblocked(clock: Clock, delayMs: number, callback: () => void): CancelTimer {
+  let cancel: CancelTimer;
+  const begin = (): void => {
+    const dueAt = clock.now() + delayMs;
+    cancel = clock.afterInBackground(delayMs, () => {
+      if (clock.now() > dueAt + BLOCKED_MS) begin();
+      else callback();
+    });
+  };
+  begin();
+  return () => cancel();
+}
+
 /** The clock of the system. Its timers run in the root context. */
 export const systemClock: Clock = {
   now: () => performance.now(),

@@ -18,6 +18,7 @@ import {
   TAKEN,
 } from "../store-contract/subject";
 import type { RedisAddress } from "../../runtime/stores/redis/address";
+import { HANDSHAKE_MS } from "../../runtime/stores/redis/own-client";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { URL_LIBRARIES } from "../support/client-libraries";
 import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
@@ -88,6 +89,21 @@ for (const { title, at } of URL_LIBRARIES) {
     t.deepEqual(await acquire(own, newKey(), newId()), TAKEN);
   });
 }
+
+test.serial("a process that is blocked while it connects keeps its connections", async (t) => {
+  const taken = [];
+  // So the block finds connections at each step of their handshake.
+  for (let step = 0; step < 20; step++) {
+    taken.push(...URL_LIBRARIES.map(({ at }) => acquire(storeAt(t, at(server.url)), newKey(), newId())));
+    await (step < 10 ? new Promise(setImmediate) : Promise.resolve());
+  }
+  const endsAt = performance.now() + HANDSHAKE_MS + 1_000;
+  while (performance.now() < endsAt);
+  t.deepEqual(
+    await Promise.all(taken),
+    taken.map(() => TAKEN),
+  );
+});
 
 for (const { title, at } of URL_LIBRARIES) {
   test(`${title}a URL may have a connectTimeout`, async (t) => {
@@ -262,27 +278,27 @@ for (const { title, at } of URL_LIBRARIES) {
   });
 }
 
-for (const { title, at, timeoutMs } of URL_LIBRARIES.flatMap((library) =>
-  [1_000, 200].map((timeoutMs) => ({ ...library, timeoutMs })),
-)) {
-  test(`${title}a server that never replies within ${timeoutMs} ms is reported, even if the process is busy`, async (t) => {
-    await acquire(storeAt(t, at(server.url)), newKey(), newId()); // It loads the library.
-    const deaf = createServer().listen(0, "127.0.0.1");
-    await once(deaf, "listening");
-    t.teardown(() => deaf.close());
-    const own = storeAt(t, at(`redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`));
-    const endsAt = performance.now() + timeoutMs;
-    const taken = own.acquire(request(newKey(), newId()), timeoutMs);
-    await new Promise(setImmediate); // Then the store has set its own timers.
-    let isOver = false;
-    setTimeout(() => setImmediate(() => (isOver = true)), timeoutMs);
-    // So the report and the timeout are due at the same time.
-    setTimeout(() => {
-      while (performance.now() < endsAt + 50);
-    }, timeoutMs * 0.85);
-    await t.throwsAsync(taken, { message: /no connection to Redis yet/ });
-    t.false(isOver);
-  });
+for (const { title, at } of URL_LIBRARIES) {
+  for (const timeoutMs of [1_000, 200]) {
+    test(`${title}a server that never replies within ${timeoutMs} ms is reported, even if the process is busy`, async (t) => {
+      await acquire(storeAt(t, at(server.url)), newKey(), newId()); // It loads the library.
+      const deaf = createServer().listen(0, "127.0.0.1");
+      await once(deaf, "listening");
+      t.teardown(() => deaf.close());
+      const own = storeAt(t, at(`redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`));
+      const endsAt = performance.now() + timeoutMs;
+      const taken = own.acquire(request(newKey(), newId()), timeoutMs);
+      await new Promise(setImmediate); // Then the store has set its own timers.
+      let isOver = false;
+      setTimeout(() => setImmediate(() => (isOver = true)), timeoutMs);
+      // So the report and the timeout are due at the same time.
+      setTimeout(() => {
+        while (performance.now() < endsAt + 50);
+      }, timeoutMs * 0.85);
+      await t.throwsAsync(taken, { message: /no connection to Redis yet/ });
+      t.false(isOver);
+    });
+  }
 }
 
 for (const { title, at } of URL_LIBRARIES) {

@@ -1,4 +1,4 @@
-import { systemClock, type CancelTimer } from "../../../base/clock";
+import { afterUnblocked, systemClock, type CancelTimer } from "../../../base/clock";
 import { listenInRoot } from "../../../base/root-context";
 import type { Connection } from "../address";
 import { backoffMs } from "../../connection/backoff";
@@ -92,7 +92,7 @@ export class IoredisConnection implements SingleConnection {
   /** ioredis itself limits only the time until the server accepts the connection. */
   #expectReply(): void {
     const before = this.port.bytesRead();
-    this.#cancelHandshake = systemClock.afterInBackground(HANDSHAKE_MS, () => {
+    this.#cancelHandshake = afterUnblocked(systemClock, HANDSHAKE_MS, () => {
       if (this.port.bytesRead() !== before) return this.#expectReply(); // The server may be loading its data.
       this.#listeners.failed(new Error(NO_CONNECTION));
       this.disconnect();

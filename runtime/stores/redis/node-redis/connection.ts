@@ -1,4 +1,4 @@
-import { systemClock } from "../../../base/clock";
+import { afterUnblocked, systemClock, type CancelTimer } from "../../../base/clock";
 import { listenInRoot, rooted, runInPromiseJob } from "../../../base/root-context";
 import type {
   OwnConnection,
@@ -59,6 +59,7 @@ export class PrivateConnection {
         ...socket,
         ...address,
         reconnectStrategy: false,
+        connectTimeout: 0, // Its timer would also end a connection that is only late because the process was blocked.
         socketTimeout: undefined, // The store checks its connections itself, and only when it needs them.
         signal: this.#connecting.signal,
       },
@@ -71,17 +72,26 @@ export class PrivateConnection {
       this.#destroy(); // Otherwise node-redis would keep it in its list of clients.
       onEnd(cause);
     };
-    // After an error, node-redis may have lost a reply, even if the connection is still open.
-    listenInRoot(connection, { error: ended, end: () => ended(undefined) });
+    let cancel: CancelTimer;
     // If the client is destroyed while it connects, node-redis keeps the connection.
-    // node-redis itself limits only the time until the server accepts the connection, with a `connectTimeout`.
-    const cancel = systemClock.afterInBackground(Math.max(HANDSHAKE_MS, socket?.connectTimeout ?? 0), () => {
-      ended(new Error(NO_CONNECTION));
-      this.close();
+    const limit = (ms: number): void => {
+      cancel = afterUnblocked(systemClock, ms, () => {
+        ended(new Error(NO_CONNECTION));
+        this.close();
+      });
+    };
+    listenInRoot(connection, {
+      error: ended, // After an error, node-redis may have lost a reply, even if the connection is still open.
+      end: () => ended(undefined),
+      connect: () => {
+        cancel();
+        limit(HANDSHAKE_MS);
+      },
     });
+    limit(socket?.connectTimeout || HANDSHAKE_MS);
     this.connected = connection
       .connect()
-      .finally(cancel)
+      .finally(() => cancel())
       .then(() => void (this.#isClosed && this.#destroy()))
       .catch((error: unknown) => {
         ended(error);

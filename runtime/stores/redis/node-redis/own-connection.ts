@@ -1,4 +1,4 @@
-import { systemClock, type CancelTimer } from "../../../base/clock";
+import { afterUnblocked, systemClock, type CancelTimer } from "../../../base/clock";
 import { inRoot } from "../../../base/root-context";
 import { ConnectionClosedError } from "../client-port";
 import type { Command } from "../command";
@@ -194,7 +194,7 @@ const CLOSED_BY_SOMEBODY = /^(?:Socket closed unexpectedly|Disconnects client)$/
 /** Rejects if the promise takes too long. */
 function inTime<Result>(promise: Promise<Result>): Promise<Result> {
   return new Promise((resolve, reject) => {
-    const cancel = systemClock.afterInBackground(HANDSHAKE_MS, () => reject(new Error(NO_CONNECTION)));
+    const cancel = afterUnblocked(systemClock, HANDSHAKE_MS, () => reject(new Error(NO_CONNECTION)));
     promise.finally(cancel).then(resolve, reject);
   });
 }
