@@ -85,8 +85,13 @@ async function appear(dir: string, fill: (fresh: string) => Promise<void>): Prom
   await mkdir(STORE, { recursive: true });
   const fresh = await mkdtemp(join(STORE, "installing-"));
   await chmod(fresh, 0o755); // PostgreSQL runs as another user.
-  await fill(fresh);
-  await rename(fresh, dir).catch(() => rm(fresh, { recursive: true }));
+  try {
+    await fill(fresh);
+    await rename(fresh, dir);
+  } catch (error) {
+    await rm(fresh, { recursive: true });
+    if (!existsSync(dir)) throw error;
+  }
 }
 
 /** Prints deprecation notices. They are no failures, because they depend on the registry and not on Lockweave. */

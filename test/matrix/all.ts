@@ -75,7 +75,9 @@ function chosen(positionals: readonly string[], from: string | undefined): reado
   const unknown = named.filter((name) => !Object.hasOwn(PARTS, name));
   if (unknown.length > 0) fail(`No part ${unknown.join(", ")}. The parts are ${all.join(", ")}`);
   const rest = from === undefined ? all : all.slice(all.indexOf(from));
-  return positionals.length === 0 ? rest : rest.filter((name) => positionals.includes(name));
+  const found = positionals.length === 0 ? rest : rest.filter((name) => positionals.includes(name));
+  if (found.length === 0) fail(`No part that you named comes after ${from}. The order is ${all.join(", ")}`);
+  return found;
 }
 
 function fail(message: string): never {
@@ -99,8 +101,14 @@ async function reasonAgainst(name: string): Promise<string | undefined> {
     await prepare?.();
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return textOf(error);
   }
+}
+
+/** Returns the messages of the error and its causes. */
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}\n${textOf(error.cause)}`;
 }
 
 function partOf(name: string): Part {
@@ -115,12 +123,12 @@ function partOf(name: string): Part {
 async function run(name: string, minutes: string | undefined): Promise<Result> {
   const { command, env = {}, isOnline = false } = partOf(name);
   const [program, ...args] = typeof command === "function" ? command(minutes) : command;
-  // What npm installs while the part runs comes from its cache.
-  const offline = isOnline ? {} : { npm_config_offline: "true" };
+  // What npm installs while the part runs comes from its cache, unless somebody has emptied that.
+  const cached = isOnline ? {} : { npm_config_prefer_offline: "true" };
   const startedAt = performance.now();
   const child = spawn(program, args, {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, npm_config_before: before, ...offline, ...env },
+    env: { ...process.env, npm_config_before: before, ...cached, ...env },
   });
   const lines: string[] = [];
   for (const [from, to] of [

@@ -37,7 +37,7 @@ const ROUNDS = ["cluster", "postgres-failover", "quorum", "sentinel"].map(
 export const PARTS: Readonly<Record<string, Part>> = {
   hosts: {
     command: script("hosts"),
-    installs: ["lockweave", "hosts", "bundlers", "nodes", "runtimes", "ioredis"],
+    installs: ["lockweave", "hosts", "bundlers", "node-24", "nodes", "runtimes", "ioredis"],
     prepare: fillCacheOfYarn,
     programs: ["chromium"],
   },
@@ -76,13 +76,13 @@ export const PARTS: Readonly<Record<string, Part>> = {
     command: typescript("bench/run.ts", "--quick", "--contestants", "raw,lockweave"),
     prepare: installPeers,
   },
-  compilers: { command: script("compilers"), installs: ["lockweave", "compilers", "nodes"] },
+  compilers: { command: script("compilers"), installs: ["lockweave", "compilers", "node-24", "nodes"] },
   ioredis: { command: script("ioredis"), installs: ["ioredis"] },
   servers: { command: script("servers"), installs: ["servers"], isOnline: true },
   // The same setups each time. `npm run proof -- sweep` runs all or others.
-  sweep: { command: typescript("test/sweep/sweep.ts", "72", "1"), installs: ["bundlers", "nodes"] },
+  sweep: { command: typescript("test/sweep/sweep.ts", "72", "1"), installs: ["bundlers", "node-24"] },
   // The NestJS starters are in `hosts`. The others take too long: npm run proof -- starters.
-  starters: { command: typescript("test/starters/run.ts", "vite"), installs: ["nodes"], isOnline: true },
+  starters: { command: typescript("test/starters/run.ts", "vite"), installs: ["node-24"], isOnline: true },
   simulate: { command: proof("simulate", "2000") },
   peers: { command: script("peers"), prepare: installPeers },
   clients: { command: script("clients"), installs: ["clients"] },

@@ -19,7 +19,7 @@ interface Dependency {
 
 /**
  * Raises the versions in packages.json to the newest compatible releases, and prints what changed. Leaves what `fixed` lists. Only prints other
- * new releases, because tests may need changes for them.
+ * new releases, because tests may need changes for them. Each Debian server keeps the version in its name.
  */
 export async function raise(): Promise<void> {
   const file = JSON.parse(await readFile(FILE, "utf8")) as typeof packages;
@@ -39,16 +39,29 @@ export async function raise(): Promise<void> {
     console.log(`  ${set}: ${name} ${version} → ${raised}`);
   }
   for (const [what, server] of Object.entries(file.debian)) {
-    const version = await availableVersion(what as DebianPackage);
-    if (version !== server.version) console.log(`  ${what}: ${server.name} ${server.version} → ${version}`);
-    server.version = version;
+    const { name, version } = server;
+    try {
+      const available = await availableVersion(what as DebianPackage);
+      if (available === version) continue;
+      const isSameLine = available.replace(/^\d+:/, "").startsWith(`${what.split(" ")[1] ?? ""}.`);
+      if (isSameLine) {
+        server.version = available;
+        console.log(`  ${what}: ${name} ${version} → ${available}`);
+      } else others.add(`  ${what}: ${name} ${version} → ${available}`);
+    } catch (error) {
+      others.add(`  ${what}: ${(error as Error).message}`);
+    }
   }
   const now = new Date().toISOString().replace(/\.\d+Z$/, "Z");
   console.log(`  the dependencies of these: as of ${file.before} → ${now}`);
   await writeFile(FILE, `${JSON.stringify({ ...file, before: now }, undefined, 2)}\n`);
   await promisify(execFile)("npx", ["prettier", "--write", FILE]);
   if (others.size === 0) return;
-  console.log(["\nNot raised, because it may be incompatible:", ...[...others].toSorted()].join("\n"));
+  console.log(
+    ["\nNot raised, because it may be incompatible, or cannot be had here:", ...[...others].toSorted()].join(
+      "\n",
+    ),
+  );
 }
 
 function dependenciesIn({ sets }: typeof packages): readonly Dependency[] {
