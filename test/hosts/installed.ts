@@ -24,6 +24,8 @@ type NamesIn<Groups> = { [Group in keyof Groups]: keyof Groups[Group] }[keyof Gr
 export type SetName = NamesIn<typeof sets>;
 
 const STORE = join(tmpdir(), "lockweave-test-tools");
+/** Whether `npm test` runs. It must not depend on a registry. */
+const IS_FORBIDDEN = process.env["WITHOUT_INSTALLS"] !== undefined;
 const ATTEMPTS = 3;
 /** After each failed attempt, the next pause is longer by this. */
 const PAUSE_MS = 2_000;
@@ -56,6 +58,7 @@ function dependenciesOf(set: string): Readonly<Record<string, string>> {
 
 /** Installs the set, once for all test runs on this machine. Returns its `node_modules`. */
 export async function installed(set: SetName): Promise<string> {
+  if (IS_FORBIDDEN) throw new Error(`Only a test of the matrix may install ${set}. Fix: use inMatrix()`);
   const dir = directoryOf(set);
   if (!existsSync(dir)) await appear(dir, (fresh) => install(set, fresh));
   return join(dir, "node_modules");

@@ -39,6 +39,7 @@ for (const [args, words] of [
 
 test("a part is not run if its packages cannot be installed, and neither fails nor passes", async (t) => {
   const { code, output } = await matrix(["ioredis"], {
+    WITHOUT_INSTALLS: undefined,
     TMPDIR: await temporaryDirectory(),
     npm_config_cache: await temporaryDirectory(),
     npm_config_registry: "http://127.0.0.1:1",

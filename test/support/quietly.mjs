@@ -12,8 +12,10 @@ const DROPPED = /^ {2}[✔-] /;
 const LOGGED = /^ {4}/;
 
 const args = process.argv.slice(2);
+const env = process.env.MATRIX === undefined ? { ...process.env, WITHOUT_INSTALLS: "1" } : process.env;
 const child = spawn(process.execPath, [AVA, ...(process.stdout.isTTY ? ["--color"] : []), ...args], {
   stdio: ["inherit", "pipe", "inherit"],
+  env,
 });
 
 // AVA then ends its run, and names the tests that are not finished.

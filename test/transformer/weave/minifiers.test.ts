@@ -1,10 +1,10 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import test from "ava";
 import { transform } from "esbuild";
 import ts from "typescript";
 import { weave } from "../../../transformer/weave/weave";
 import { installed } from "../../hosts/installed";
+import { inMatrix } from "../../support/suites";
 
 /** Values with different first tokens. Each token could also follow a name, if a parser took `await` for one. */
 const RETURNED = [
@@ -32,12 +32,15 @@ async function terser(): Promise<Minify> {
   return (load("terser") as { readonly minify: Minify }).minify;
 }
 
-test("terser and esbuild can parse the value that a woven function returns, whatever its first token is", async (t) => {
-  const minify = await terser();
-  for (const returned of RETURNED) {
-    const text = `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return ${returned}; }\n`;
-    const { code = "" } = weave("pay.js", text, { ts, module: "esm" }) ?? {};
-    await t.notThrowsAsync(minify(code), code);
-    await t.notThrowsAsync(transform(code, { minify: true }), code);
-  }
-});
+inMatrix(
+  "terser and esbuild can parse the value that a woven function returns, whatever its first token is",
+  async (t) => {
+    const minify = await terser();
+    for (const returned of RETURNED) {
+      const text = `/** @redisLock businessFlag=pay keyName=id */\nexport async function pay(id) { return ${returned}; }\n`;
+      const { code = "" } = weave("pay.js", text, { ts, module: "esm" }) ?? {};
+      await t.notThrowsAsync(minify(code), code);
+      await t.notThrowsAsync(transform(code, { minify: true }), code);
+    }
+  },
+);
