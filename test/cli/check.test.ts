@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { rm, symlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import test from "ava";
 import {
   makeProject,
@@ -18,7 +18,7 @@ import { checkBundled } from "../../transformer/verify/check";
 import { weave } from "../../transformer/weave/weave";
 import { Watch } from "../hosts/watch";
 import { lockweave } from "./command";
-import { install } from "./tools";
+import { linkTypeScript7 } from "./tools";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
 import { ofScript } from "../support/terminal";
 
@@ -576,12 +576,6 @@ outsideMatrixSerially(
   },
 );
 
-async function useTypeScript7(project: Project): Promise<void> {
-  const seven = join(dirname(await install("typescript")), "node_modules/typescript");
-  await rm(project.path("node_modules/typescript"));
-  await symlink(seven, project.path("node_modules/typescript"));
-}
-
 for (const major of [6, 7]) {
   outsideMatrixSerially(`check without tspc checks the types in tags with TypeScript ${major}`, async (t) => {
     const tagged = `/** @redisLock businessFlag=pay keyName=orderNo.size */
@@ -592,7 +586,7 @@ export async function ship(order: { id: string }): Promise<void> {}
 export async function send(): Promise<string> { return ""; }
 `;
     const project = await makeProject({ "src/a.ts": tagged, "bundle.js": "" }, { plugins: undefined });
-    if (major === 7) await useTypeScript7(project);
+    if (major === 7) await linkTypeScript7(project);
     const { code, said } = await check(project, "--output", "bundle.js");
     t.is(code, 1);
     const ofTypes = said.split("\n").filter((line) => /: TS\d+: |^ {2}/.test(line));
@@ -609,7 +603,7 @@ inMatrixSerially(
   "check of a TypeScript 7 project accepts only what TypeScript 7 emits for woven files",
   async (t) => {
     const project = await makeProject(FILES);
-    await useTypeScript7(project);
+    await linkTypeScript7(project);
     await project.run("node_modules/typescript/bin/tsc");
     t.like(await lockweave(project, "list"), { code: 0, stderr: "" });
     const { code, said } = await check(project);

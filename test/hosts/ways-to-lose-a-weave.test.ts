@@ -1,7 +1,7 @@
-import { join, dirname } from "node:path";
+import { join } from "node:path";
 import { type ExecutionContext } from "ava";
 import { lockweave } from "../cli/command";
-import { install, runTool } from "../cli/tools";
+import { runTool, TYPESCRIPT_7 } from "../cli/tools";
 import { makeProject, tsconfig, type Files, type Finished, type Project, type Settings } from "./project";
 import { inMatrix } from "../support/suites";
 
@@ -272,12 +272,7 @@ const COMPILERS: Readonly<Record<string, (project: Project, name: string) => Pro
     return project.tspc("-b", `${name}.json`); // TypeScript considers the project up to date.
   },
   "tspc with plugins that override the extended ones": (project, name) => project.tspc("-p", `${name}.json`),
-  "TypeScript 7": async (project, name) =>
-    project.run(
-      join(dirname(await install("typescript")), "node_modules/typescript/bin/tsc"),
-      "-p",
-      `${name}.json`,
-    ),
+  "TypeScript 7": (project, name) => project.run(join(TYPESCRIPT_7, "bin/tsc"), "-p", `${name}.json`),
   esbuild: (project, name) => runTool(project, "esbuild", `tool.buildSync(${JSON.stringify(filesOf(name))})`),
   "esbuild as a bundler": (project, name) =>
     runTool(

@@ -1,6 +1,6 @@
 import { mkdir, rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { install } from "../../cli/tools";
+import { TYPESCRIPT_7 } from "../../cli/tools";
 import { installed, packagesIn, type SetName } from "../installed";
 import { PACKAGE, type Project } from "../project";
 
@@ -35,7 +35,7 @@ export async function layOut(project: Project, layout: Layout, tsc?: string): Pr
   await rm(project.path("node_modules/typescript"), { recursive: true });
   for (const [name, kind] of Object.entries(layout)) {
     if (kind === "@typescript/typescript6") await writeTypeScript6(project, name);
-    else await link(project, name, await directoryOf(kind));
+    else await link(project, name, directoryOf(kind));
   }
   if (tsc !== undefined) await link(project, ".bin/tsc", project.path(`node_modules/${tsc}/bin/tsc`));
   await writeDependencies(project, layout);
@@ -55,10 +55,8 @@ async function writeDependencies(project: Project, layout: Layout): Promise<void
   await project.write({ "package.json": JSON.stringify({ ...manifest, devDependencies }, undefined, 2) });
 }
 
-async function directoryOf(kind: Kind): Promise<string> {
-  return kind === "typescript@6"
-    ? join(PACKAGE, "node_modules/typescript")
-    : join(dirname(await install("typescript")), "node_modules/typescript");
+function directoryOf(kind: "typescript@6" | "typescript@7"): string {
+  return kind === "typescript@6" ? join(PACKAGE, "node_modules/typescript") : TYPESCRIPT_7;
 }
 
 /** Writes the files of the package, which loads TypeScript 6 from its dependency `@typescript/old`. */
@@ -75,5 +73,5 @@ async function writeTypeScript6(project: Project, name: string): Promise<void> {
     [`node_modules/${name}/lib/tsc.js`]: 'require("@typescript/old/lib/tsc.js");\n',
     [`node_modules/${name}/bin/tsc6`]: '#!/usr/bin/env node\nrequire("../lib/tsc.js");\n',
   });
-  await link(project, "@typescript/old", await directoryOf("typescript@6"));
+  await link(project, "@typescript/old", directoryOf("typescript@6"));
 }
