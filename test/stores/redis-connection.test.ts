@@ -278,28 +278,32 @@ for (const { title, at } of URL_LIBRARIES) {
   });
 }
 
-for (const { title, at } of URL_LIBRARIES) {
-  for (const timeoutMs of [1_000, 200]) {
-    test(`${title}a server that never replies within ${timeoutMs} ms is reported, even if the process is busy`, async (t) => {
-      await acquire(storeAt(t, at(server.url)), newKey(), newId()); // It loads the library.
-      const deaf = createServer().listen(0, "127.0.0.1");
-      await once(deaf, "listening");
-      t.teardown(() => deaf.close());
-      const own = storeAt(t, at(`redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`));
-      const endsAt = performance.now() + timeoutMs;
-      const taken = own.acquire(request(newKey(), newId()), timeoutMs);
-      await new Promise(setImmediate); // Then the store has set its own timers.
-      let isOver = false;
-      setTimeout(() => setImmediate(() => (isOver = true)), timeoutMs);
-      // So the report and the timeout are due at the same time.
-      setTimeout(() => {
-        while (performance.now() < endsAt + 50);
-      }, timeoutMs * 0.85);
-      await t.throwsAsync(taken, { message: /no connection to Redis yet/ });
-      t.false(isOver);
-    });
+test("servers that never reply are reported, even if the process is busy", async (t) => {
+  const deaf = createServer().listen(0, "127.0.0.1");
+  await once(deaf, "listening");
+  t.teardown(() => deaf.close());
+  const url = `redis://127.0.0.1:${(deaf.address() as AddressInfo).port}`;
+  // The first acquire loads the library.
+  for (const { at } of URL_LIBRARIES) await acquire(storeAt(t, at(server.url)), newKey(), newId());
+  for (const timeoutMs of [1_000, 200, 200, 200, 200, 200, 200]) {
+    const taken: Promise<unknown>[] = [];
+    for (const { at } of [...URL_LIBRARIES, ...URL_LIBRARIES]) {
+      taken.push(storeAt(t, at(url)).acquire(request(newKey(), newId()), timeoutMs));
+      await new Promise((resolve) => setTimeout(resolve, 1)); // Node runs all timers of one duration together.
+    }
+    const endsAt = performance.now() + timeoutMs;
+    let isOver = false;
+    setTimeout(() => setImmediate(() => setImmediate(() => (isOver = true))), timeoutMs);
+    // So the reports and the timeouts are due at the same time.
+    setTimeout(() => {
+      while (performance.now() < endsAt + 30);
+    }, timeoutMs * 0.75);
+    for (const result of await Promise.allSettled(taken)) {
+      t.regex(String(result.status === "rejected" && result.reason), /no connection to Redis yet/);
+    }
+    t.false(isOver);
   }
-}
+});
 
 for (const { title, at } of URL_LIBRARIES) {
   test(`${title}a Redis that requires a password throws LockMisconfiguredError`, async (t) => {

@@ -14,6 +14,9 @@ import { DENIED, oneOfCluster } from "./states";
 /** If the first connection takes longer, the client and the server may speak different protocols. */
 const SUSPICIOUS_MS = 250;
 
+/** The shortest time in which a search for a fault of the protocol may find one. */
+const SEARCH_MS = 10;
+
 /** Checks a server before the first lock is acquired there: whether it serves all keys, and whether its user may release a lock. */
 export class Admission {
   /** Whether the check has succeeded, so that locks may be acquired. */
@@ -124,7 +127,7 @@ export class Admission {
         void searched();
       });
       reply.then(resolve, (error: Error) => {
-        const isTooLate = systemClock.now() >= until; // After a search, `inTime` would reject first, with a worse reason.
+        const isTooLate = leftUntil(until) < SEARCH_MS; // After a search, `inTime` would reject first, with a worse reason.
         if (error instanceof LockMisconfiguredError || isSearching || isTooLate) return reject(error);
         const giveUp = (): void => reject(error);
         void searched().then(giveUp);
@@ -166,13 +169,16 @@ class CheckTimeoutError extends NoReplyError {
   override readonly name = "CheckTimeoutError";
 }
 
-/** Rejects at the deadline. After a long block of the process, the check itself rejects first, with a better reason. */
+/**
+ * Rejects at the deadline. After a block of the process, the check itself rejects first, with a better reason. Its own timers were due earlier,
+ * but Node runs all timers of one duration together. So another turn of the event loop passes first.
+ */
 function inTime(check: Promise<void>, until: number): Promise<void> {
   return new Promise((resolve, reject) => {
+    const giveUp = (): void =>
+      reject(new CheckTimeoutError("no reply from Redis to the check before the first lock"));
     const cancel = systemClock.afterInBackground(leftUntil(until), () =>
-      afterIo(systemClock, () =>
-        reject(new CheckTimeoutError("no reply from Redis to the check before the first lock")),
-      ),
+      afterIo(systemClock, () => afterIo(systemClock, giveUp)),
     );
     check.finally(cancel).then(resolve, reject);
   });
