@@ -13,10 +13,9 @@ import { raise } from "./raise";
 //   --minutes <n>    lets `explore` run for that long, and `torture` on each topology
 //   --raise          runs nothing, but raises the versions in packages.json, and prints what changed
 //
-// First obtains what all parts need. If that fails, the part is not run, which is neither a failure nor a success. Then
-// runs two parts at once, because most parts wait often or use one core. Runs all parts, even after a failure. Each line begins with the name
-// of its part. The output ends with a table of results and durations. Before that, it repeats what matters of the last
-// lines of each part that failed: a CI service may show only the end of the output.
+// First obtains what all parts need. If that fails, the part is not run, which is neither a failure nor a success. Then runs two parts at once,
+// because most parts wait often or use one core. Runs all parts, even after a failure. Each line begins with the name of its part. The output
+// ends with the last lines of each part that failed, because a CI service may show only that, and with a table of results and durations.
 //
 // Exits with 1 if a part failed, or else with 75 if a part was not run.
 

@@ -58,9 +58,10 @@ export async function raise(): Promise<void> {
   await promisify(execFile)("npx", ["prettier", "--write", FILE]);
   if (others.size === 0) return;
   console.log(
-    ["\nNot raised, because it may be incompatible, or cannot be had here:", ...[...others].toSorted()].join(
-      "\n",
-    ),
+    [
+      "\nNot raised, because it may be incompatible or is not available here:",
+      ...[...others].toSorted(),
+    ].join("\n"),
   );
 }
 
