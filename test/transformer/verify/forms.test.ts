@@ -89,6 +89,16 @@ test("every form has a fixture, and every fixture has a form", (t) => {
   t.deepEqual(FORMS.map(({ example }) => example).toSorted(), Object.keys(FIXTURES).toSorted());
 });
 
+test("a lock counts if a minifier merges `void arguments;` with the call of the body, with or without `void`", (t) => {
+  for (const merged of ["void arguments, ", "arguments, ", "void arguments_1, "]) {
+    const reentrant = WOVEN.replace('businessFlag: "pay"', 'businessFlag: "pay", reentrant: true').replace(
+      "lockweave.assertHeld(lock); return await charge(orderNo);",
+      () => `return ${merged}await lockweave.runReentrant(lock, async () => charge(orderNo));`,
+    );
+    t.deepEqual(locksIn(ts, "pay.js", reentrant).broken, [], reentrant);
+  }
+});
+
 for (const { example, by } of FORMS) {
   test(`a lock counts in the form \`${example}\`, which comes from ${by}`, (t) => {
     const fixture = FIXTURES[example] ?? "";

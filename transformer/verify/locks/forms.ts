@@ -296,10 +296,7 @@ const INERT: readonly FormOfStatement[] = [
   {
     example: "void arguments;",
     by: "Lockweave, for an extracted body",
-    fits: (ts, statement) =>
-      ts.isExpressionStatement(statement) &&
-      ts.isVoidExpression(statement.expression) &&
-      ts.isIdentifier(statement.expression.expression),
+    fits: (ts, statement) => ts.isExpressionStatement(statement) && keepsArguments(ts, statement.expression),
   },
 ];
 
@@ -310,6 +307,11 @@ const KEPT_NAMES: readonly FormOfStatement[] = [
     fits: (ts, statement) => ts.isExpressionStatement(statement) && keepsName(ts, statement.expression),
   },
 ];
+
+/** Whether the expression is `void arguments`, with any name. A minifier may omit `void`. */
+export function keepsArguments(ts: Parser, node: TS.Expression): boolean {
+  return ts.isIdentifier(ts.isVoidExpression(node) ? node.expression : node);
+}
 
 /** Whether the statement runs nothing. */
 export function isInert(ts: Parser, statement: TS.Statement): boolean {

@@ -6,6 +6,7 @@ import {
   isInert,
   isNamed,
   isPreparation,
+  keepsArguments,
   keepsName,
   namesStep,
   onlyStatement,
@@ -53,7 +54,9 @@ export function stepsAround(
   if (!ts.isBlock(block) || !ts.isFunctionLike(block.parent)) return undefined;
   const index = block.statements.indexOf(statement);
   const isInFor = ts.isForStatement(statement);
-  const [loop, tried, ...following] = block.statements.slice(isInFor ? index : index + 1);
+  const [loop, tried, ...following] = block.statements
+    .slice(isInFor ? index : index + 1)
+    .filter((other) => !isInert(ts, other));
   const before = block.statements.slice(0, index).filter((other) => !isCheck(other));
   if (following.length > 0 || !before.every((other) => isPreparation(ts, other))) return undefined;
   if (loop === undefined || tried === undefined || !ts.isTryStatement(tried)) return undefined;
@@ -169,7 +172,14 @@ export function beginsReentrant(ts: Parser, { tried, lock }: Steps): boolean {
   if (only === undefined || another !== undefined) return false;
   if (!ts.isReturnStatement(only) && !ts.isExpressionStatement(only)) return false;
   if (only.expression === undefined) return false;
-  return step(ts, only.expression, "runReentrant", lock) !== undefined;
+  // A minifier may merge `void arguments;` with it.
+  const { left, operatorToken, right } = withoutParentheses(
+    ts,
+    only.expression,
+  ) as Partial<TS.BinaryExpression>;
+  const isMerged =
+    operatorToken?.kind === ts.SyntaxKind.CommaToken && left !== undefined && keepsArguments(ts, left);
+  return step(ts, (isMerged && right) || only.expression, "runReentrant", lock) !== undefined;
 }
 
 /** Returns the call of the runtime in `!(await lockweave.acquire(lock))`. */
