@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
+import ts from "typescript";
 import {
   makeProject,
   PACKAGE,
@@ -573,6 +574,30 @@ outsideMatrixSerially(
     );
     t.true(said.includes("\n-> If no entry of the bundle imports the function, import it"), said);
     t.false(said.includes("tsconfig.json"), said);
+  },
+);
+
+outsideMatrixSerially(
+  "check of a bundle blames the target only if the async functions are gone, and else names the input of the tool",
+  async (t) => {
+    const project = await builtSample();
+    const woven = await project.read("out/order.js");
+    const lowered = ts.transpileModule(woven, { compilerOptions: { target: ts.ScriptTarget.ES5 } });
+    await project.write({ "bundle/old.js": lowered.outputText });
+    const old = await check(project, "--output", "bundle");
+    t.is(old.code, 1);
+    t.is(old.said.match(/it has no `await`, so its lock cannot be recognized/g)?.length, 3, old.said);
+    t.true(old.said.includes("\n-> Set the `target` of bundlers and minifiers to es2018 or later"), old.said);
+
+    await project.write({ "bundle/old.js": woven.replaceAll(/while \(/g, "work(); while (") });
+    const changed = await check(project, "--output", "bundle");
+    t.is(changed.code, 1);
+    t.is(changed.said.match(/its lock does not surround its body/g)?.length, 3, changed.said);
+    t.true(
+      changed.said.includes("\n-> If a tool changed the locks, name its input with `--output`"),
+      changed.said,
+    );
+    t.false(changed.said.includes("target"), changed.said);
   },
 );
 

@@ -55,7 +55,7 @@ export function checkCopies(
     };
     const absent = expected.filter((one) => !all.locks.some((lock) => isSame(one.lock, lock, "loose")));
     const copies = texts.flatMap(({ file, text }) => copiesIn(projects, absent, file, text, cwd));
-    const isWrong = ({ reason }: Unproved): boolean => reason === "stale" || reason === "broken";
+    const isWrong = ({ reason }: Unproved): boolean => ["stale", "broken", "lowered"].includes(reason);
     const wrong = compare(expected, all, shortPath(output.path, cwd), "loose").filter(isWrong);
     for (const { reason: _, ...rest } of [...copies, ...wrong]) unproved.push({ ...rest, reason: "bundled" });
     if (output.isByAnotherTool && absent.length > copies.length + wrong.length) unchecked.push(output);

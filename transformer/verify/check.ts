@@ -8,7 +8,16 @@ import type { Project, TaggedFile, TaggedFunction } from "./project";
 
 /** The reason why the output does not prove a lock. */
 export type Reason =
-  "missing" | "unwoven" | "broken" | "stale" | "tooFew" | "copies" | "cannotTell" | "uncompiled" | "bundled";
+  | "missing"
+  | "unwoven"
+  | "broken"
+  | "lowered"
+  | "stale"
+  | "tooFew"
+  | "copies"
+  | "cannotTell"
+  | "uncompiled"
+  | "bundled";
 
 /** A tag whose lock is not proved. */
 export interface Unproved extends Position {
@@ -210,8 +219,11 @@ function withoutLock(one: Expected, { locks, broken }: Locks, output: string): U
   const other = locks.find((lock) => lock.tag === tag && lock.site === name);
   if (other !== undefined) return because("stale", one, staleness(one.lock, other, output));
   const isOfLock = tag === TAG_NAME;
-  if (!broken.includes(name))
+  const found = broken.filter(({ site }) => site === name);
+  if (found.length === 0)
     return because("unwoven", one, `\`${output}\` does not ${isOfLock ? "lock" : "check"} it`);
+  if (isOfLock && found.every(({ isLowered }) => isLowered))
+    return because("lowered", one, `in \`${output}\` it has no \`await\`, so its lock cannot be recognized`);
   const problem = isOfLock ? "its lock does not surround its body" : "its check does not precede its body";
   return because("broken", one, `in \`${output}\` ${problem}`);
 }

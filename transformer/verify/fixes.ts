@@ -34,14 +34,15 @@ export function fixesFor(
     ({ options }) => options.composite === true || options.incremental === true,
   );
   const advice: string[] = [];
-  const needsBundle = !isBundled && bundles(nest) && has("missing", "unwoven", "tooFew", "stale", "broken");
+  const needsBundle =
+    !isBundled && bundles(nest) && has("missing", "unwoven", "tooFew", "stale", "broken", "lowered");
   if (needsBundle) {
     advice.push(
       `NestJS builds with ${nest}, which writes bundles. Name them with \`--output\`, for example: \`${running("lockweave", "check", "--output", "dist")}\`.`,
     );
   }
   if (builder === "another") {
-    if (has("unwoven", "tooFew", "copies", "broken", "stale")) {
+    if (has("unwoven", "tooFew", "copies", "broken", "lowered", "stale")) {
       advice.push(
         `Build again with Lockweave's plugin for your bundler. \`${init}\` adds it to the bundler's configuration.`,
       );
@@ -55,7 +56,7 @@ export function fixesFor(
   if (
     !isBundled &&
     (nest === undefined || nest === "tsc") &&
-    has("unwoven", "tooFew", "broken") &&
+    has("unwoven", "tooFew", "broken", "lowered") &&
     withoutPlugin.length > 0
   ) {
     const names = withoutPlugin.map((project) => `\`${shortPath(project.config, cwd)}\``).join(", ");
@@ -103,12 +104,17 @@ export function fixesFor(
         "If `nest build` changes nothing, delete the `.tsbuildinfo` files. TypeScript skips files that have not changed.",
       );
   }
-  if (has("broken") && isBundled) {
+  if (has("lowered") && isBundled) {
     advice.push(
       "Set the `target` of bundlers and minifiers to es2018 or later, so that they keep async functions.",
     );
   }
-  if (has("stale", "broken") && !isBundled && !needsBundle) {
+  if (has("broken") && isBundled) {
+    advice.push(
+      "If a tool changed the locks, name its input with `--output` instead, and report the form to Lockweave. `check` knows the forms of common minifiers.",
+    );
+  }
+  if (has("stale", "broken", "lowered") && !isBundled && !needsBundle) {
     advice.push("If a bundler or a minifier writes the output, name its files with `--output`.");
   }
   if (has("bundled")) {

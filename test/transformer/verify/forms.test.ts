@@ -55,6 +55,12 @@ const FIXTURES: Readonly<Record<string, string>> = {
     `for (${OPENING}`,
   ).replace("while (!(await lockweave.acquire(lock)))", "!(await lockweave.acquire(lock)); )"),
   "lock = lockweave.open(...);": changed("const lock =", "var lock; lock ="),
+  "for (lock = lockweave.open(...); !(await lockweave.acquire(lock)); )": changed(
+    OPENING,
+    OPENING.replace("const lock", "for (limit"),
+  )
+    .replace("while (!(await lockweave.acquire(lock)))", "!(await lockweave.acquire(lock)); )")
+    .replaceAll("(lock", "(limit"),
   "lockweave.needs(...), lock = lockweave.open(...);": changed(
     "const lock =",
     'var lock; lockweave.needs({ site: "bill", businessFlag: "bill" }, orderNo), lock =',
@@ -73,6 +79,7 @@ const FIXTURES: Readonly<Record<string, string>> = {
   '"use strict";': before("const lock", '"use strict";'),
   "var { id } = _a;": before("const lock", "var { id } = _a;"),
   "if (limit === void 0) { limit = 5; }": before("const lock", "if (limit === void 0) { limit = 5; }"),
+  "limit = limit === void 0 ? 5 : limit;": before("const lock", "limit = limit === void 0 ? 5 : limit;"),
   "function inner() { work(); }": before("lockweave.assertHeld", "function inner() { work(); }"),
   "let inner2 = function () { work(); }, inner = inner2, other;": before(
     "lockweave.assertHeld",

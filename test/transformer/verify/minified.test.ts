@@ -26,6 +26,7 @@ const TAGS = [
   "keyName=id reentrant=true",
   "keyName=id mode=read",
   "keyName=id when=live",
+  "keyName=id,live lockTime=45s retryTimes=3 fencing=true",
 ];
 
 /** Functions that are called once or twice, so that a minifier moves them into the bodies. */

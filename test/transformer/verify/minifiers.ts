@@ -1,5 +1,9 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { transform } from "esbuild";
 import { minify as minifyByOxc } from "rolldown/experimental";
 import { installed, type SetName } from "../../hosts/installed";
@@ -36,12 +40,14 @@ const COMPRESS =
 
 /** Settings of the minifiers of terser and swc. */
 function compressing(random: SeededRandom): Settings {
-  const compress = {
+  const oneAlone = { defaults: false, [COMPRESS[random.below(COMPRESS.length)] ?? ""]: true };
+  const several = {
     ...some(random, COMPRESS),
     inline: random.below(4),
     passes: 1 + random.below(3),
     sequences: random.happens(0.7),
   };
+  const compress = random.happens(0.3) ? oneAlone : several;
   return {
     compress: random.happens(0.9) && compress,
     mangle: random.happens(0.5),
@@ -88,6 +94,57 @@ async function babel(): Promise<Minify> {
   };
 }
 
+/** The settings that hide no names of properties and no texts. Otherwise nobody can read the locks in the output. */
+async function obfuscator(): Promise<Minify> {
+  const { obfuscate } = (await load("obfuscator", "javascript-obfuscator")) as {
+    readonly obfuscate: (code: string, settings: Settings) => { getObfuscatedCode: () => string };
+  };
+  const switches = [
+    "compact",
+    "simplify",
+    "splitStrings",
+    "renameGlobals",
+    "selfDefending",
+    "unicodeEscapeSequence",
+  ];
+  return async (code, random) => {
+    const names = random.oneOf("hexadecimal", "mangled", "mangled-shuffled");
+    const hiding = { stringArray: false, identifierNamesGenerator: names, seed: 1 + random.below(1_000) };
+    return obfuscate(code, { ...some(random, switches, 0.8), ...hiding }).getObfuscatedCode();
+  };
+}
+
+async function closure(): Promise<Minify> {
+  const compiler = join(await installed("closure"), "google-closure-compiler-linux/compiler");
+  return async (code, random) => {
+    const dir = await mkdtemp(join(tmpdir(), "closure-"));
+    const script = code
+      .replace(/import \* as (\w+) from "([^"]+)"/, 'const $1 = require("$2")')
+      .replaceAll(/^export /gm, "");
+    const exported = [...code.matchAll(/^export (?:async )?(?:class|function|const) (\w+)/gm)];
+    const lines = exported.map(([, name]) => `exports.${name} = ${name};`);
+    const file = join(dir, "woven.js");
+    await writeFile(file, [script, ...lines].join("\n"));
+    const level = random.oneOf("SIMPLE", "SIMPLE", "WHITESPACE_ONLY");
+    const language = random.oneOf("ECMASCRIPT_2015", "ECMASCRIPT_2017", "ECMASCRIPT_2021", "ECMASCRIPT_NEXT");
+    const args = [
+      "--js",
+      file,
+      "-O",
+      level,
+      "--language_out",
+      language,
+      "--warning_level",
+      "QUIET",
+      "--env",
+      "CUSTOM",
+    ];
+    const { stdout } = await promisify(execFile)(compiler, args);
+    await rm(dir, { recursive: true });
+    return stdout;
+  };
+}
+
 function esbuild(): Minify {
   const switches = ["minifySyntax", "minifyWhitespace", "minifyIdentifiers", "keepNames", "treeShaking"];
   return async (code, random) => {
@@ -114,4 +171,6 @@ export const MINIFIERS: Readonly<Record<string, Minifier>> = {
   terser: { load: terser, isInMatrix: true },
   swc: { load: swc, isInMatrix: true },
   Babel: { load: babel, isInMatrix: true },
+  "javascript-obfuscator": { load: obfuscator, isInMatrix: true },
+  "Closure Compiler": { load: closure, isInMatrix: true },
 };

@@ -34,16 +34,38 @@ export function constantOf(
   if (ts.isIdentifier(inner) && inner.text === "undefined") return { value: null };
   if (inner.kind === ts.SyntaxKind.TrueKeyword) return { value: true };
   if (inner.kind === ts.SyntaxKind.FalseKeyword) return { value: false };
-  // `!0`
-  const isNegation = ts.isPrefixUnaryExpression(inner) && inner.operator === ts.SyntaxKind.ExclamationToken;
-  const negated = isNegation ? constantOf(ts, inner.operand) : undefined;
-  return typeof negated?.value === "number" ? { value: negated.value === 0 } : undefined;
+  if (ts.isPrefixUnaryExpression(inner) && inner.operator === ts.SyntaxKind.ExclamationToken) {
+    const negated = withoutParentheses(ts, inner.operand); // `!0`, `![]`, `!![]`
+    const isEmptyArray = ts.isArrayLiteralExpression(negated) && negated.elements.length === 0;
+    const constant = isEmptyArray ? { value: true } : constantOf(ts, negated);
+    return constant && { value: !constant.value };
+  }
+  if (!ts.isBinaryExpression(inner) || inner.operatorToken.kind !== ts.SyntaxKind.PlusToken) return undefined;
+  const [left, right] = [inner.left, inner.right].map((part) => constantOf(ts, part)?.value); // `"pay" + "Order"`
+  return typeof left === "string" && typeof right === "string" ? { value: left + right } : undefined;
 }
 
 export function withoutParentheses<N extends TS.Node>(ts: Parser, node: N): N | TS.Expression {
   let inner: N | TS.Expression = node;
   while (ts.isParenthesizedExpression(inner)) inner = inner.expression;
   return inner;
+}
+
+/** Whether the expression is `limit === void 0 ? 5 : limit` for any name. */
+export function hasDefault(ts: Parser, node: TS.Node): node is TS.ConditionalExpression {
+  return ts.isConditionalExpression(node) && isMissing(ts, node.condition, node.whenFalse);
+}
+
+/** Whether the condition is `limit === void 0` for this name. */
+export function isMissing(ts: Parser, condition: TS.Node, name: TS.Node): boolean {
+  return (
+    ts.isBinaryExpression(condition) &&
+    condition.operatorToken.kind === ts.SyntaxKind.EqualsEqualsEqualsToken &&
+    ts.isIdentifier(condition.left) &&
+    ts.isIdentifier(name) &&
+    condition.left.text === name.text &&
+    constantOf(ts, condition.right)?.value === null
+  );
 }
 
 function isMemberName(ts: Parser, name: TS.Node): boolean {
@@ -147,6 +169,8 @@ export function essenceOf(
     const constant = constantOf(ts, node);
     if (constant !== undefined) {
       if (constant.value !== null) literals += String(constant.value); // `?.` may have become `void 0`.
+    } else if (hasDefault(ts, node)) {
+      visit(node.whenFalse); // A minifier may move the default of a parameter here.
     } else if (ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) {
       literals += node.text;
     } else if (node.kind === ts.SyntaxKind.ThisKeyword) {

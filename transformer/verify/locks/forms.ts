@@ -2,7 +2,7 @@ import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
 import { statementsOf } from "../../read/names";
 import { kindOfTexts } from "../../read/template";
-import { constantOf, withoutParentheses } from "./canonical";
+import { constantOf, hasDefault, isMissing, withoutParentheses } from "./canonical";
 
 // How compilers, bundlers, and minifiers write the woven code. Each row has a fixture in test/transformer/verify/forms.test.ts.
 
@@ -139,9 +139,15 @@ const OPENINGS: readonly FormOf<Opened>[] = [
     by: "compilers for old targets, which declare the variable separately",
     read: (ts, { parent }) => {
       if (!ts.isBinaryExpression(parent) || !ts.isExpressionStatement(parent.parent)) return undefined;
-      const { left, operatorToken } = parent;
-      const isAssigned = operatorToken.kind === ts.SyntaxKind.EqualsToken && ts.isIdentifier(left);
-      return isAssigned ? { lock: left.text, statement: parent.parent } : undefined;
+      return assignedBy(ts, parent, parent.parent);
+    },
+  },
+  {
+    example: "for (lock = lockweave.open(...); !(await lockweave.acquire(lock)); )",
+    by: "Closure Compiler, which uses an unused parameter again",
+    read: (ts, { parent }) => {
+      if (!ts.isBinaryExpression(parent) || !ts.isForStatement(parent.parent)) return undefined;
+      return parent.parent.initializer === parent ? assignedBy(ts, parent, parent.parent) : undefined;
     },
   },
   {
@@ -162,6 +168,12 @@ const OPENINGS: readonly FormOf<Opened>[] = [
 /** Returns the variable that gets the lock, and the statement that sets it. */
 export function openedIn(ts: Parser, call: TS.Expression): Opened | undefined {
   return readAny(OPENINGS, ts, call);
+}
+
+function assignedBy(ts: Parser, assigned: TS.BinaryExpression, statement: TS.Statement): Opened | undefined {
+  const { left, operatorToken } = assigned;
+  const isAssigned = operatorToken.kind === ts.SyntaxKind.EqualsToken && ts.isIdentifier(left);
+  return isAssigned ? { lock: left.text, statement } : undefined;
 }
 
 function declaredBy(
@@ -244,6 +256,11 @@ const PREPARATIONS: readonly FormOfStatement[] = [
     by: "compilers for old targets, for the default of a parameter",
     fits: (ts, statement) => isDefault(ts, statement) && !waits(ts, statement),
   },
+  {
+    example: "limit = limit === void 0 ? 5 : limit;",
+    by: "Closure Compiler, for the default of a parameter",
+    fits: (ts, statement) => isDefaultOrItself(ts, statement) && !waits(ts, statement),
+  },
 ];
 
 /** Whether the statement may precede the call that opens the lock. */
@@ -258,17 +275,21 @@ function isDefault(ts: Parser, statement: TS.Statement): boolean {
   const only = onlyStatement(ts, thenStatement);
   if (only === undefined || !ts.isExpressionStatement(only)) return false;
   const { expression: assigned } = only;
-  if (!ts.isBinaryExpression(condition) || !ts.isBinaryExpression(assigned)) return false;
-  return (
-    condition.operatorToken.kind === ts.SyntaxKind.EqualsEqualsEqualsToken &&
-    assigned.operatorToken.kind === ts.SyntaxKind.EqualsToken &&
-    ts.isIdentifier(condition.left) &&
-    isNamed(ts, assigned.left, condition.left.text) &&
-    constantOf(ts, condition.right)?.value === null
-  );
+  if (!ts.isBinaryExpression(assigned)) return false;
+  const isAssignment = assigned.operatorToken.kind === ts.SyntaxKind.EqualsToken;
+  return isAssignment && isMissing(ts, condition, assigned.left);
 }
 
-function waits(ts: Parser, node: TS.Node): boolean {
+/** Whether the statement sets a default: `limit = limit === void 0 ? 5 : limit`. */
+function isDefaultOrItself(ts: Parser, statement: TS.Statement): boolean {
+  if (!ts.isExpressionStatement(statement) || !ts.isBinaryExpression(statement.expression)) return false;
+  const { left, operatorToken, right } = statement.expression;
+  if (operatorToken.kind !== ts.SyntaxKind.EqualsToken) return false;
+  return ts.isConditionalExpression(right) && isMissing(ts, right.condition, left) && hasDefault(ts, right);
+}
+
+/** Whether the code waits, other than in functions inside of it. */
+export function waits(ts: Parser, node: TS.Node): boolean {
   if (ts.isFunctionLike(node)) return false;
   if (ts.isAwaitExpression(node) || ts.isYieldExpression(node)) return true;
   return ts.forEachChild(node, (child) => waits(ts, child) || undefined) ?? false;

@@ -3,7 +3,7 @@ import type { Parser, Source } from "../../parser/parser";
 import { mayBeExpression } from "../../read/attributes";
 import { NEED_NAME, TAG_NAME, type TagName } from "../../read/spelling";
 import { bindingsOf, canonical, constantOf, essenceOf, withoutParentheses, type Essence } from "./canonical";
-import { templateOf } from "./forms";
+import { templateOf, waits } from "./forms";
 import { checkedBy, isCheck } from "./needs";
 import { beginsHeld, beginsReentrant, stepsAround, type Steps } from "./steps";
 
@@ -34,20 +34,24 @@ export interface Lock {
   readonly immediate: number;
 }
 
-/**
- * The locks in the code, and the checks of locks that functions need. Also the sites whose lock is opened without the required steps around
- * a body, or checked after a part of the body.
- */
+/** The locks in the code, and the checks of locks that functions need. */
 export interface Locks {
   readonly locks: readonly Lock[];
-  readonly broken: readonly string[];
+  readonly broken: readonly BrokenLock[];
+}
+
+/** A lock that is opened without the required steps around a body, or checked after a part of the body. */
+export interface BrokenLock {
+  readonly site: string;
+  /** Whether the function contains no `await` and no `yield`. Compilers for old targets write a state machine instead. */
+  readonly isLowered: boolean;
 }
 
 /** Finds the locks in compiled JavaScript from any tool, minified or not. Comments and strings do not count. */
 export function locksIn(ts: Parser, fileName: string, text: string): Locks {
   const locks: Lock[] = [];
-  const broken: string[] = [];
-  if (!/\bsite\b/.test(text)) return { locks, broken };
+  const broken: BrokenLock[] = [];
+  if (!/\bsite\b|\\x73/.test(text)) return { locks, broken }; // An obfuscator writes `\x73\x69\x74\x65`.
   const file = ts.createSourceFile(
     fileName,
     text,
@@ -70,12 +74,18 @@ export function locksIn(ts: Parser, fileName: string, text: string): Locks {
       if (isInside) locks.push(lockOf({ ts, file }, site, args, steps));
       else if (checked !== undefined)
         locks.push(checkOf({ ts, file }, site, args, node, checked, isBeforeLock));
-      else broken.push(site);
+      else broken.push({ site, isLowered: isLowered(ts, node) });
     }
     ts.forEachChild(node, visit);
   };
   visit(file);
   return { locks, broken };
+}
+
+function isLowered(ts: Parser, call: TS.Node): boolean {
+  let node = call;
+  while (!ts.isSourceFile(node) && !ts.isFunctionLike(node)) node = node.parent;
+  return ts.forEachChild(node, (child) => waits(ts, child) || undefined) === undefined;
 }
 
 /** The arguments of `open`. */
