@@ -53,6 +53,31 @@ function addTransformerTo(config: Parameters<Parameters<Draft["edit"]>[1]>[0]): 
   return true;
 }
 
+/** Creates tsconfig.json if there is none. Without it, the compiler has neither plugins nor settings that fit Node. */
+function createConfig(draft: Draft, project: Project, plugin?: string): void {
+  if (project.tsconfigs(...projectsOf(project)).length > 0) return;
+  const isInSrc = existsSync(project.path("src"));
+  const lines = [
+    '"target": "es2022"',
+    '"module": "nodenext"',
+    '"strict": true',
+    '"skipLibCheck": true',
+    ...(project.has("@types/node") ? ['"types": ["node"]'] : []),
+    `"rootDir": "${isInSrc ? "src" : "."}"`,
+    '"outDir": "dist"',
+    ...(plugin === undefined ? [] : [`"plugins": [${plugin}]`]),
+  ];
+  const include = isInSrc ? ',\n  "include": ["src"]' : "";
+  const text = `{\n  "compilerOptions": {\n    ${lines.join(",\n    ")}\n  }${include}\n}\n`;
+  const naming = project.scripts.find((script) => /\btsc6?\b[^&|;]*\.[cm]?tsx?(?=\s|$)/.test(script));
+  if (naming === undefined) {
+    draft.create("tsconfig.json", text);
+    return;
+  }
+  const why = `\`${naming}\` names files, and then no plugin is used. Compile the project, with this file:`;
+  draft.byHand.push({ file: "tsconfig.json", why, lines: text.trimEnd().split("\n") });
+}
+
 function slashed(path: string): string {
   return path.split(sep).join("/");
 }
@@ -67,7 +92,8 @@ const TSPC: Host = {
   name: "tspc",
   evidence: (project) => (whyNotTspc(project) === undefined ? compilesByTsc(project) : undefined),
   setUp(draft, project) {
-    draft.installDev("ts-patch@3");
+    draft.installDev("typescript@6", "ts-patch@3");
+    createConfig(draft, project, PLUGIN);
     addTransformer(draft, project);
     const left = changeScripts(draft, project, ({ program, rest }) =>
       program === "tsc" ? ["tspc", ...rest].join(" ") : hides("tsc", program, rest),
@@ -86,6 +112,7 @@ const TYPESCRIPT_7: Host = {
     return script === undefined || why === "" ? script : `${script}, and ${why}`;
   },
   setUp(draft, project) {
+    createConfig(draft, project);
     const left = changeScripts(draft, project, ({ program, rest }) => {
       if (!/^tsc6?$/.test(program) || rest.includes("--noEmit")) return hides("tsc", program, rest);
       const compiler = compilerOption(project, program);

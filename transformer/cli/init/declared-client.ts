@@ -1,5 +1,4 @@
 import type { Project } from "./project";
-import { codeFiles } from "./startup";
 
 /** A client library that a project declares. */
 export interface DeclaredClient<Name extends string> {
@@ -15,7 +14,7 @@ interface Creation {
 
 /** Returns the first place that creates a client, in a file that names the package. */
 export function creationOf(project: Project, packageName: string, call: RegExp): Creation | undefined {
-  for (const file of codeFiles(project)) {
+  for (const file of project.codeFiles()) {
     const text = project.read(file) ?? "";
     if (!text.includes(`"${packageName}"`) && !text.includes(`'${packageName}'`)) continue;
     const at = text.search(call);

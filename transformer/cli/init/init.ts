@@ -24,7 +24,6 @@ import { notesOnTools } from "./other-tools";
 import { Project } from "./project";
 import { PLAIN_NODE, RUNNERS } from "./runners";
 import {
-  codeFiles,
   configuringFile,
   createdStartup,
   howItConfigures,
@@ -120,7 +119,9 @@ export function planFor(project: Project, chosen?: StoreName): Plan {
 
 /** Returns the first source file with a tag, except for tests and the first lock. */
 function fileWithTags(project: Project): string | undefined {
-  return codeFiles(project).find((file) => tagsOfSource(parser(), file, project.read(file) ?? "").length > 0);
+  return project
+    .codeFiles()
+    .find((file) => tagsOfSource(parser(), file, project.read(file) ?? "").length > 0);
 }
 
 /** Returns the command line of this command, with the store that the user asks for. */
@@ -144,8 +145,23 @@ function hostsOf(project: Project): Plan["found"] {
       `This is the root of a workspace, and no compiler was found here. Fix: run \`${project.running("lockweave init")}\` in each package that has tags or calls \`configure()\`.`,
     );
   }
-  const usual = usualCompiler(project) ?? PLAIN_NODE;
-  return [[usual, "no other compiler was found"], ...found];
+  return [[usualHost(project), "no other compiler was found"], ...found];
+}
+
+/**
+ * Returns the host of a project for which no other one was found.
+ *
+ * @throws {UsageError} if nothing here can run the sources
+ */
+function usualHost(project: Project): Host {
+  const strips = Boolean((process.features as { readonly typescript?: unknown }).typescript);
+  const runsAsIs = strips && !project.files.includes("tsconfig.json") && project.isOnlyMts;
+  const compiler = runsAsIs ? undefined : usualCompiler(project);
+  if (compiler !== undefined || strips || !project.isTypeScript) return compiler ?? PLAIN_NODE;
+  const install = [...project.packageManager.installDev, "typescript@6"].join(" ");
+  throw new UsageError(
+    `The sources are TypeScript, which this Node (${process.versions.node}) does not run, and no compiler was found. Fix: run \`${install}\`, or use Node 22.18 or later.`,
+  );
 }
 
 function hasChanges({ draft }: Plan): boolean {

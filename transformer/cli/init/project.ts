@@ -12,6 +12,14 @@ import { packageByPnp } from "../../resolve/package-entry";
 import { commandLine, packageManagerFor, type PackageManager } from "../workspace/package-manager";
 import { UsageError } from "../../terminal/usage-error";
 
+/** Matches the names of source files. */
+export const CODE = /\.[cm]?[jt]sx?$/;
+const SOURCES = ["src", "server", "app", "lib", "libs", "services", "utils"];
+/** Matches files that call `configure()` for themselves alone: tests, and the example `first-lock.ts`. */
+const NOT_IN_APPLICATION =
+  /(?:^|\/)(?:node_modules|tests?|__tests__)\/|\.(?:test|spec)\.\w+$|(?:^|\/)first-lock\.\w+$/;
+const TYPESCRIPT = /(?<!\.d|\.config)\.[cm]?tsx?$/;
+
 interface Manifest {
   readonly version?: string;
   readonly type?: string;
@@ -153,8 +161,24 @@ export class Project {
 
   /** Whether the sources are TypeScript. */
   get isTypeScript(): boolean {
-    const sources = [...this.files, ...this.scripts.flatMap((script) => script.split(/\s+/))];
-    return this.isCompiled || sources.some((file) => /(?<!\.d)\.[cm]?ts$/.test(file));
+    const sources = [...this.codeFiles(), ...this.scripts.flatMap((script) => script.split(/\s+/))];
+    return this.isCompiled || sources.some((file) => TYPESCRIPT.test(file));
+  }
+
+  /** Whether all sources are `.mts` files, which Node runs as they are. */
+  get isOnlyMts(): boolean {
+    const sources = this.codeFiles().filter((file) => TYPESCRIPT.test(file));
+    return sources.length > 0 && sources.every((file) => file.endsWith(".mts"));
+  }
+
+  /** Returns the source files of the application at the top and in the usual directories, with slashes. */
+  codeFiles(): string[] {
+    const below = SOURCES.filter((dir) => existsSync(this.path(dir))).flatMap((dir) =>
+      readdirSync(this.path(dir), { recursive: true, encoding: "utf8" }).map((file) =>
+        join(dir, file).replaceAll("\\", "/"),
+      ),
+    );
+    return [...this.files, ...below].filter((file) => CODE.test(file) && !NOT_IN_APPLICATION.test(file));
   }
 
   /** Whether TypeScript compiles the sources. Otherwise, Node may strip the types itself. */

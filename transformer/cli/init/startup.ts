@@ -1,7 +1,6 @@
-import { existsSync, readdirSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import type { Draft } from "./draft";
-import type { Project } from "./project";
+import { CODE, type Project } from "./project";
 
 /** The file of an application that runs before the server handles requests. */
 export interface Startup {
@@ -20,12 +19,6 @@ export interface Startup {
   /** Returns this file for each application in the project. Without applications, `places` applies. */
   ofApplications?(project: Project): readonly string[];
 }
-
-const CODE = /\.[cm]?[jt]sx?$/;
-const SOURCES = ["src", "server", "app", "lib", "libs", "services", "utils"];
-/** Matches files that call `configure()` for themselves alone: tests, and the example `first-lock.ts`. */
-const NOT_IN_APPLICATION =
-  /(?:^|\/)(?:node_modules|tests?|__tests__)\/|\.(?:test|spec)\.\w+$|(?:^|\/)first-lock\.\w+$/;
 
 /** Creates the file in the first place, unless it exists in any place, or another file already calls `configure()`. */
 export function createStartup(draft: Draft, project: Project, startup: Startup): void {
@@ -64,7 +57,7 @@ function newFile({ isTypeScript }: Project, { places: [place], extension = "ts" 
 }
 
 function existing(project: Project, startup: Startup): string | undefined {
-  return codeFiles(project).find((file) => isOneOf(startup, file));
+  return project.codeFiles().find((file) => isOneOf(startup, file));
 }
 
 function isOneOf({ places }: Startup, file: string): boolean {
@@ -73,7 +66,7 @@ function isOneOf({ places }: Startup, file: string): boolean {
 
 /** Returns the source file that calls `configure()` of Lockweave, or that imports its module for NestJS. */
 export function configuringFile(project: Project): string | undefined {
-  return codeFiles(project).find((file) => {
+  return project.codeFiles().find((file) => {
     const text = project.read(file) ?? "";
     return importsLockModule(text) || (/["']lockweave["']/.test(text) && /\bconfigure\s*\(/.test(text));
   });
@@ -96,14 +89,4 @@ export function placeOfImport(project: Project, startup: Startup, file: string):
     return undefined;
   const { within } = startup;
   return `${within === undefined ? "" : `\`${within}\` of `}${placeOf(project, startup)}`;
-}
-
-/** Returns the source files of the application at the top and in the usual directories, with slashes. */
-export function codeFiles(project: Project): string[] {
-  const below = SOURCES.filter((dir) => existsSync(project.path(dir))).flatMap((dir) =>
-    readdirSync(project.path(dir), { recursive: true, encoding: "utf8" }).map((file) =>
-      join(dir, file).replaceAll("\\", "/"),
-    ),
-  );
-  return [...project.files, ...below].filter((file) => CODE.test(file) && !NOT_IN_APPLICATION.test(file));
 }
