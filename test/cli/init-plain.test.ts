@@ -2,7 +2,7 @@ import { chmod, rm, symlink } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import test from "ava";
 import { installed } from "../hosts/installed";
-import { makeProject, PACKAGE, type Files, type Project } from "../hosts/project";
+import { makeProject, PACKAGE, TSPC, type Files, type Project } from "../hosts/project";
 import { isMatrix } from "../support/suites";
 import { TYPESCRIPT_7 } from "./tools";
 
@@ -18,6 +18,9 @@ const SOURCES: Readonly<Record<string, Files>> = {
   "only .mts files in src": { "src/main.mts": "export const a: number = 1;\n" },
   JavaScript: { "index.js": "", "eslint.config.ts": "" },
 };
+
+/** The arguments for Node with which other test files can run tspc at the same time. */
+const WITH_OWN_CACHE = TSPC.slice(0, -1);
 
 interface Combination {
   readonly typescript: string;
@@ -103,11 +106,12 @@ for (const one of combinations()) {
   const { typescript, hasConfig, type, sources, manager } = one;
   const what = `TypeScript ${typescript}, ${hasConfig ? "a" : "no"} tsconfig.json, type ${type ?? "absent"}, ${sources}, ${manager}`;
 
-  test(`init ends with a lock that ran, or says what is missing: ${what}`, async (t) => {
+  test.serial(`init ends with a lock that ran, or says what is missing: ${what}`, async (t) => {
     const project = await projectFor(one);
     const path = `${project.path("tools")}${delimiter}${dirname(process.execPath)}${delimiter}${process.env["PATH"] ?? ""}`;
     const main = join(PACKAGE, "dist/transformer/cli/main.js");
     const { code, stdout, stderr } = await project.run(
+      ...WITH_OWN_CACHE,
       "--eval",
       `process.env.PATH = ${JSON.stringify(path)};
       const { status } = require("node:child_process").spawnSync(process.execPath, [${JSON.stringify(main)}, "init", "--yes"], { stdio: "inherit" });
@@ -139,7 +143,7 @@ for (const one of combinations()) {
     }
     const compiled =
       program === "tspc"
-        ? await project.run("node_modules/ts-patch/bin/tspc.js")
+        ? await project.run(...WITH_OWN_CACHE, "node_modules/ts-patch/bin/tspc.js")
         : await project.run(main, "build");
     t.is(compiled.code, 0, compiled.stdout + compiled.stderr);
     const [, output = ""] = / becomes (\S+)/.exec(said) ?? [];
