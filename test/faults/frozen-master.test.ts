@@ -174,43 +174,50 @@ for (const [title, libraries] of Object.entries(LIBRARIES)) {
   });
 }
 
-test("a grant of a master that was replaced while it was frozen lets no second body run", async (t) => {
-  const cluster = await startRedisCluster(3, 3);
-  t.teardown(() => cluster.stop());
-  const [master, , , replica] = cluster.nodes;
-  if (master === undefined || replica === undefined) throw new Error("the cluster has too few nodes");
-  const client = cluster.cluster();
-  const waiter = openProcess(t, redisStore(client));
-  const holder = openProcess(t, redisStore(cluster.cluster()));
-  await waiter.call(`${TAG}first`, PATIENT, () => {}); // Now it is connected.
-  const connection = client.nodes("master").find(({ options }) => options.port === master.port);
-  const [entered, end] = [deferred(), deferred()];
-  const hold = holder.call(`${TAG}key`, PATIENT, async () => {
-    entered.resolve();
-    await end.promise;
-  });
-  await entered.promise;
-  await master.admin.wait(1, 0);
+for (const [title, isRedirected] of Object.entries({
+  "a grant of a master that was replaced while it was frozen": false,
+  "a grant of such a master to which another one redirected the command": true,
+})) {
+  test(`${title} lets no second body run`, async (t) => {
+    const cluster = await startRedisCluster(3, 3);
+    t.teardown(() => cluster.stop());
+    const [master, other, , replica] = cluster.nodes;
+    if (master === undefined || other === undefined || replica === undefined)
+      throw new Error("the cluster has too few nodes");
+    const client = cluster.cluster();
+    const waiter = openProcess(t, redisStore(client));
+    const holder = openProcess(t, redisStore(cluster.cluster()));
+    await waiter.call(`${TAG}first`, PATIENT, () => {}); // Now it is connected.
+    const connection = client.nodes("master").find(({ options }) => options.port === master.port);
+    const [entered, end] = [deferred(), deferred()];
+    const hold = holder.call(`${TAG}key`, PATIENT, async () => {
+      entered.resolve();
+      await end.promise;
+    });
+    await entered.promise;
+    await master.admin.wait(1, 0);
 
-  // The master has lost the hold when it freezes, and its replica has it. So the master grants the key to the waiter when it runs again.
-  replica.freeze();
-  await master.admin.call("CLIENT", "KILL", "TYPE", "replica");
-  await master.admin.del(`${TAG}key`);
-  master.freeze();
-  replica.thaw();
-  let bodies = 0;
-  const wait = waiter.call(`${TAG}key`, PATIENT, () => (bodies += 1));
-  // The client closes its connection to the former master only later.
-  await until(() => client.slots[0]?.[0] === `127.0.0.1:${replica.port}`);
-  await keepMasters(cluster);
-  master.thaw();
-  await until(() => connection?.status === "end");
-  t.is(bodies, 0);
-  end.resolve();
-  await hold;
-  await wait;
-  t.is(bodies, 1);
-});
+    // The master has lost the hold when it freezes, and its replica has it. So the master grants the key to the waiter when it runs again.
+    replica.freeze();
+    await master.admin.call("CLIENT", "KILL", "TYPE", "replica");
+    await master.admin.del(`${TAG}key`);
+    master.freeze();
+    replica.thaw();
+    let bodies = 0;
+    if (isRedirected) client.slots[0] = [`127.0.0.1:${other.port}`];
+    const wait = waiter.call(`${TAG}key`, PATIENT, () => (bodies += 1));
+    // The client closes its connection to the former master only later.
+    await until(() => client.slots[0]?.[0] === `127.0.0.1:${replica.port}`);
+    await keepMasters(cluster);
+    master.thaw();
+    await until(() => connection?.status === "end");
+    t.is(bodies, 0);
+    end.resolve();
+    await hold;
+    await wait;
+    t.is(bodies, 1);
+  });
+}
 
 for (const [title, [open]] of Object.entries(LIBRARIES)) {
   if (open === undefined) continue;

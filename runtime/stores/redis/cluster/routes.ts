@@ -196,16 +196,19 @@ export class Routes {
    * does not find that node, and asks random nodes.
    */
   #redirect(sending: Sending, kind: "ASK" | "MOVED", address: string | undefined): void {
-    const { command, resolve, reject } = sending;
+    const { command, slot, resolve, reject } = sending;
     const node = this.#shards.masterNamed(address);
     if (node === undefined) return this.#byClient(sending);
+    const owner = this.#shards.ownerOf(slot);
     const commands = kind === "ASK" ? [ASKING, command] : [command];
     const source = this.#scriptNewTo(node, command);
     if (source !== undefined) commands.unshift(loadOf(source));
     this.#client.topology.write(node, commands).then((replies) => {
       const reply = replies.at(-1);
-      if (!(reply instanceof Error)) resolve(reply);
-      else if (reply instanceof ConnectionClosedError || /^(MOVED|ASK|CLUSTERDOWN)/.test(reply.message)) {
+      if (!(reply instanceof Error)) {
+        if (isReplaced(node, this.#shards.ownerOf(slot), owner)) reject(new Error(REPLACED));
+        else resolve(reply);
+      } else if (reply instanceof ConnectionClosedError || /^(MOVED|ASK|CLUSTERDOWN)/.test(reply.message)) {
         this.#byClient(sending);
       } else reject(reply);
     }, reject);
