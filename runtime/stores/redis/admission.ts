@@ -9,7 +9,8 @@ import { eachAlone } from "./executor";
 import { listOf, TOO_FEW } from "./replies";
 import { RIGHTS } from "./scripts/rights";
 import type { Server } from "./server";
-import { DENIED, oneOfCluster } from "./states";
+import { DENIED, INCOMPLETE, oneOfCluster } from "./states";
+import { sendScript } from "./unknown-script";
 
 /** If the first connection takes longer, the client and the server may speak different protocols. */
 const SUSPICIOUS_MS = 250;
@@ -150,17 +151,24 @@ export class Admission {
     const server = this.#server;
     const others = server.canQueue(key) ? [server.queueOf(key), server.holdsOf(key)] : [];
     const ask = (keys: readonly string[], args: readonly string[]): Promise<unknown> =>
-      server.ask({ name: "eval", script: RIGHTS, keys, args }, leftUntil(until));
-    const reply = await ask([key, ...others], []).catch((error: unknown) => {
+      sendScript(server, { name: "evalsha", script: RIGHTS, keys, args }, leftUntil(until));
+    const askInParts = (error: unknown): Promise<unknown> => {
       if (!(error instanceof KeysOnTwoNodesError)) throw error;
       return ask(
         [key],
         others.map((name) => server.client.keyPrefix + name),
       );
-    });
-    const [isAllowed, denied] = listOf(reply);
-    if (Number(isAllowed) === 1) return;
-    throw errorOf(DENIED, new Error(`NOPERM in scripts: ${String(denied)}`));
+    };
+    const reply = await ask([key, ...others], [])
+      .catch(askInParts)
+      .catch((error: unknown) => {
+        throw translateError(error);
+      });
+    const [outcome, command] = listOf(reply).map(String);
+    if (outcome === "1") return;
+    throw outcome === "2"
+      ? errorOf(INCOMPLETE, new Error(`unknown command in scripts: ${command}`))
+      : errorOf(DENIED, new Error(`NOPERM in scripts: ${command}`));
   }
 }
 

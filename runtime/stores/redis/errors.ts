@@ -1,5 +1,5 @@
 import { LockMisconfiguredError } from "../../base/errors";
-import { STATES_BY_REPLY, STATES_BY_TEXT, type State } from "./states";
+import { STATES_BY_REPLY, STATES_BY_TEXT, UNKNOWN_COMMAND, type State } from "./states";
 
 /** The `name` of every error reply of the server. If a client library uses another name, its adapter renames the error. */
 export const REPLY_ERROR = "ReplyError";
@@ -19,9 +19,9 @@ export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }
 
-/** Whether the server is too old for the command. */
+/** Whether the server does not have the command: it is too old, or a proxy or its administrator removed the command. */
 export function isUnknownCommand(error: unknown): boolean {
-  return error instanceof Error && /^ERR unknown command/i.test(error.message);
+  return error instanceof Error && UNKNOWN_COMMAND.test(error.message);
 }
 
 /** Whether another node of the cluster serves the slot of the key or the channel. */
@@ -65,6 +65,9 @@ function stateOf(error: Error): State | undefined {
   return byText?.[1] ?? STATES_BY_REPLY[errorCodeOf(error) ?? ""];
 }
 
+/** The arguments at the end of the error of an unknown command, such as the text of a script. */
+const ARGUMENTS = /(unknown command [^,]*), with args .*$/is;
+
 /** An error of a store that says what is wrong and what to do. Its cause may be temporary. */
 class PassingError extends Error {
   override readonly name = "PassingError";
@@ -80,7 +83,7 @@ export function translateError(thrown: unknown): Error {
 
 /** @param cause the error of the client or the server, if there is one */
 export function errorOf({ mayPass, what, fix }: State, cause?: Error): Error {
-  const said = cause === undefined ? "" : ` (${cause.message})`;
+  const said = cause === undefined ? "" : ` (${cause.message.replace(ARGUMENTS, "$1")})`;
   const message = `${what}${said}. Fix: ${fix}`;
   return mayPass ? new PassingError(message, { cause }) : new LockMisconfiguredError(message, { cause });
 }

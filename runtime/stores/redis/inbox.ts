@@ -5,7 +5,7 @@ import { loadUuid } from "../../base/uuid";
 import { Backoff } from "../connection/backoff";
 import { Heartbeat } from "../connection/heartbeat";
 import type { Subscription, SubscribingPort } from "./client-port";
-import { isDenied } from "./errors";
+import { isDenied, isUnknownCommand } from "./errors";
 import { inboxName } from "./keys";
 
 /** Receives the events of an inbox. */
@@ -91,7 +91,7 @@ export class Inbox implements WakeUpChannel {
       subscribed: () => this.#subscribed(subscription),
       message: (ticket) => this.#owner.onWakeUp(ticket),
       failed: (error) => {
-        if (!isDenied(error)) return;
+        if (!isDenied(error) && !isUnknownCommand(error)) return;
         this.#isDenied = true;
         this.#answer.open();
         this.#owner.onDenied();

@@ -64,8 +64,16 @@ export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
   ),
 };
 
+export const UNKNOWN_COMMAND = /^ERR unknown command/i;
+
+export const INCOMPLETE = permanent(
+  "the server does not have a command that locks need",
+  "use Redis 6.2 or later, or Valkey, without a proxy or a `rename-command` that hides the command",
+);
+
 /** States by a part of the error's text, for errors that begin with the general code ERR. */
 export const STATES_BY_TEXT: readonly (readonly [text: RegExp, state: State])[] = [
+  [UNKNOWN_COMMAND, INCOMPLETE],
   [
     /max number of clients( \+ cluster connections)? reached/,
     passing(

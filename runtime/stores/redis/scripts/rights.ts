@@ -1,12 +1,14 @@
 import { script } from "./script";
 
 /**
- * Checks whether the user may run the commands that scripts need to end a hold. Servers before Redis 7 cannot check that.
+ * Checks whether the server has the commands that scripts need to end a hold, and the user may run them. Servers before Redis 7 cannot check
+ * that.
  *
  * KEYS: lock, then its queue and its shared holds, if it can have any. While their slot migrates, these two are in ARGV instead, with the key
  * prefix. Only names in KEYS let the server check that one selector of the user covers them together.
  *
- * Reply: { 1 } if the user may run all of them, or if the server cannot check. Otherwise { 0, the first denied command }.
+ * Reply: { 1 } if the user may run all of them, or if the server cannot check. Otherwise { 0, the first denied command }, or { 2, the first
+ * command that the server does not have }.
  */
 export const RIGHTS = script(`
 if not redis.acl_check_cmd then
@@ -35,7 +37,11 @@ if holds then
   end
 end
 for _, command in ipairs(needed) do
-  if not redis.acl_check_cmd(unpack(command)) then
+  local exists, isAllowed = pcall(redis.acl_check_cmd, unpack(command))
+  if not exists then
+    return { 2, command[1] }
+  end
+  if not isAllowed then
     return { 0, command[1] }
   end
 end
