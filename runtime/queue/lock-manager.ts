@@ -276,7 +276,8 @@ export class LockManager extends QueueContext {
   }
 
   /**
-   * Stops granting locks when no lock is in use, or after `timeoutMs`: see {@link close}. Resolves then.
+   * Stops granting locks when no lock is in use, or after `timeoutMs`: see {@link close}. Resolves then. 0 needs no timer, because a test may
+   * have replaced the timers.
    *
    * @param others the managers of the other stores. A body under a lock of one store may need a lock of another store before it can end
    */
@@ -290,13 +291,14 @@ export class LockManager extends QueueContext {
         for (const each of all) each.close();
         resolve();
       };
-      const cancel = this.clock.after(timeoutMs, end);
+      const cancel = timeoutMs > 0 ? this.clock.after(timeoutMs, end) : () => {};
       const onChange = (): void => {
         // This runs in the context of the caller that releases, and not of the one that drains.
         if (!all.some((each) => each.isAnyInUse)) inRoot(end);
       };
       for (const each of all) each.#onChange = onChange;
-      onChange();
+      if (timeoutMs > 0) onChange();
+      else end();
     });
   }
 

@@ -154,6 +154,31 @@ test.serial("reset() names locks that are still held, and then starts with an em
   );
 });
 
+test.serial(
+  "reset() names a lock that a running body holds even if the test has replaced the timers",
+  async (t) => {
+    const locks = testLocks({ woven: false });
+    t.teardown(() => locks.close());
+    const end = deferred();
+    const real = { setTimeout: globalThis.setTimeout, setImmediate: globalThis.setImmediate };
+    const { warn } = console;
+    const never = (): number => 0; // A runner's fake timers do not run until a test advances them.
+    Object.assign(globalThis, { setTimeout: never, setImmediate: never });
+    console.warn = () => {};
+    t.teardown(() => {
+      Object.assign(globalThis, real);
+      console.warn = warn;
+    });
+    const held = withLock("order", () => end.promise);
+    while (locks.held.length === 0) await new Promise((resolve) => void real.setImmediate(resolve));
+    await t.throwsAsync(locks.reset(), {
+      message: /^These locks are still held at the end of the test: .*order/,
+    });
+    end.resolve();
+    await t.throwsAsync(held, { instanceOf: LockLostError });
+  },
+);
+
 test.serial("calls throw after close(), and testLocks() can be called again", async (t) => {
   const locks = testLocks({}, "woven");
   await locks.close();
