@@ -153,6 +153,12 @@ const [ONE, TWO] = [
 /** `faults/sentinel.test.ts` tests such a URL with real sentinels. */
 const PARSED: Readonly<Record<string, object>> = {
   "redis://": {},
+  "REDIS://a": { host: "a" },
+  "Rediss+Sentinel://:Secret@a/Locks": {
+    sentinels: { hosts: [ONE], name: "Locks" },
+    password: "Secret",
+    tls: {},
+  },
   "redis://a?family=6": { host: "a", parameters: { family: "6" } },
   "rediss://us%3Aer:p%40ss@[::1]:1/3?db=4": {
     host: "::1",

@@ -78,7 +78,8 @@ export function expectedRedis(what: string): string {
   return `Expected \`${what}\` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL`;
 }
 
-function readUrl(url: string, what: string): Connection {
+function readUrl(given: string, what: string): Connection {
+  const url = given.replace(/^[a-z+]+:/i, (scheme) => scheme.toLowerCase()); // RFC 3986, section 3.1
   if (/^(?:redis\+)?unix:/.test(url)) return readSocket(url, what);
   if (/^rediss?\+sentinel:/.test(url)) return readSentinel(url, what);
   if (!/^rediss?:\/\//.test(url)) {
