@@ -7,7 +7,7 @@ import { problem, replaceableBy, type Problem } from "../text/problems";
 import type { LockableFunction } from "./syntax";
 import { isExpression } from "./expression";
 import { isJavaScript } from "./module-syntax";
-import { parameterNames, IDENTIFIER, TYPE_NAME } from "./names";
+import { declaredBy, identifiersIn, namesIn, parameterNames, IDENTIFIER, TYPE_NAME } from "./names";
 import { single, type Expression, type Reading } from "./attributes";
 import type { Attribute, Item, Word } from "./tag";
 import { kindOf, templateIn } from "./template";
@@ -241,11 +241,23 @@ function readPath(
     problems.push(replaceableBy(problem("badPath", item, item.text, hint), meant));
   } else if (root !== "this" && !names.includes(root)) {
     const meant = nearest(root, names);
-    const hint = suggestion(meant) || parametersHint(names);
+    const outer = isOfModule(reading, root)
+      ? ` For a name from outside of the function, use quotes: \`"${code}"\`.`
+      : "";
+    const hint = suggestion(meant) || parametersHint(names) + outer;
     const at = { start: item.start, end: item.start + root.length };
     problems.push(replaceableBy(problem("unknownParameter", at, root, hint), meant));
   }
   return piece;
+}
+
+/** Whether the file imports or declares the name at its top. */
+function isOfModule({ ts, file }: Reading, name: string): boolean {
+  return file.statements.some((statement) =>
+    ts.isImportDeclaration(statement)
+      ? identifiersIn(ts, statement).has(name)
+      : declaredBy(ts, statement).some((one) => namesIn(ts, one.name).some(({ text }) => text === name)),
+  );
 }
 
 /** Matches a parameter as other libraries write it in the names of locks: `${id}`, `#id`, `#{id}`, `{id}`, `:id`. */

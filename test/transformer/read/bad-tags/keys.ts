@@ -52,7 +52,8 @@ export const KEYS: readonly Row[] = [
     source:
       "const shop = 7;\n/** @redisLock businessFlag=pay keyName=«shop» */\nexport async function pay(this: Till) {}",
     code: "LW1202",
-    message: "The function has no parameter `shop`. It has none.",
+    message:
+      'The function has no parameter `shop`. It has none. For a name from outside of the function, use quotes: `"shop"`.',
   },
   ...[
     ["does not parse", "order."],
