@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
+import type { RedisClientType } from "redis";
 import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { IOREDIS, NODE_REDIS_3, NODE_REDIS_POOL, URL_LIBRARIES } from "../support/client-libraries";
@@ -206,5 +207,40 @@ for (const library of [IOREDIS, NODE_REDIS_3]) {
     );
     await refused;
     t.is(warnings.filter((line) => line.includes("socketTimeout")).length, 1, warnings.join("\n"));
+  });
+}
+
+for (const [library, says] of [
+  [
+    IOREDIS,
+    /^Redis answers nothing on the client's connection while a BLPOP of the application blocks it.*Fix: give blocking commands a client of their own/,
+  ],
+  [
+    NODE_REDIS_3,
+    /or a blocking command of the application holds it, such as BLPOP, which needs a client of its own/,
+  ],
+] as const) {
+  test(`${library.title}a blocking command of the application on the client of the locks is named`, async (t) => {
+    const [server] = await serverAndProxy(t);
+    const client = await library.client(server, { port: server.port });
+    const warnings: string[] = [];
+    const process = new FleetProcess({
+      store: redisStore(client),
+      commandTimeout: "250ms",
+      logger: { warn: (line) => void warnings.push(line) },
+    });
+    t.teardown(() => retire(process));
+    await process.call("LOCK_first", PATIENT, () => {});
+    const popped =
+      library === IOREDIS ? (client as Redis).blpop("jobs", 0) : (client as RedisClientType).blPop("jobs", 0);
+    const call = process.call("LOCK_next", PATIENT, () => "in");
+    await until(() => warnings.some((line) => says.test(line)));
+    t.false(
+      warnings.some((line) => line.includes("set socketTimeout")),
+      warnings.join("\n"),
+    );
+    await server.client().rpush("jobs", "job");
+    await popped;
+    t.is(await call, "in");
   });
 }

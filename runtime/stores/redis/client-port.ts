@@ -54,6 +54,9 @@ export interface ClientPort {
   /** Returns how many bytes the current connection has received. Absent, or undefined, if the library does not show that. */
   bytesRead?(): number | undefined;
 
+  /** Returns the name of the first command without a reply, in lower case. Absent, or undefined, if the library does not show that. */
+  firstUnanswered?(): string | undefined;
+
   /** Present for a client of a cluster. */
   readonly topology?: Topology;
 

@@ -62,13 +62,27 @@ export class WatchedClient implements Transport {
     this.#second.close();
   }
 
-  /** Warns if only the connection is dead: a new one gets an answer. A server that is slow or paused does not answer a new one either. */
+  /**
+   * Warns if a command of the application blocks the connection, or if only the connection is dead: a new one gets an answer. A server that is
+   * slow or paused does not answer a new one either.
+   */
   #onSilent(isStillSilent: () => boolean): void {
     if (this.#hasWarnedOfRoute || !this.#client.isReady) return;
+    const first = this.#client.firstUnanswered?.();
+    if (first !== undefined && BLOCKING.has(first)) return this.#warn(blockedBy(first));
     this.#second.ask(() => {
       if (!isStillSilent()) return;
       this.#hasWarnedOfRoute = true;
       this.#warn(this.#client.advice.deadRoute);
     });
   }
+}
+
+/** The commands that may block a connection, see https://redis.io/docs/latest/commands/. `XREAD` does so only with `BLOCK`. */
+const BLOCKING: ReadonlySet<string> = new Set(
+  "blmove blmpop blpop brpop brpoplpush bzmpop bzpopmax bzpopmin wait waitaof xread xreadgroup".split(" "),
+);
+
+function blockedBy(command: string): string {
+  return `Redis answers nothing on the client's connection while a ${command.toUpperCase()} of the application blocks it, so locks wait for that command. Fix: give blocking commands a client of their own, such as client.duplicate()`;
 }

@@ -74,9 +74,19 @@ export class IoredisNode implements ClientPort {
     return stream?.bytesRead;
   }
 
+  firstUnanswered(): string | undefined {
+    const { commandQueue } = this.#client as { readonly commandQueue?: CommandQueue };
+    return commandQueue?.peekAt?.(0)?.command?.name?.toLowerCase();
+  }
+
   close(): void {
     this.#database.close();
   }
+}
+
+/** The commands that ioredis has sent, and that have no reply. It is not documented. */
+interface CommandQueue {
+  readonly peekAt?: (index: number) => { readonly command?: { readonly name?: string } } | undefined;
 }
 
 interface Destination {

@@ -2,7 +2,7 @@ import type { Advice } from "../client-port";
 
 export const ADVICE: Advice = {
   deadRoute:
-    "Redis answers on a new connection, but not on the client's, so that connection is dead. node-redis keeps it until the operating system closes it, after about 15 minutes. Its socketTimeout does not help, because each command starts it again. Fix: pass a redis:// URL to configure() instead of the client. Then Lockweave replaces a dead connection itself",
+    "Redis answers on a new connection, but not on the client's, so that connection is dead, or a blocking command of the application holds it, such as BLPOP, which needs a client of its own. node-redis keeps a dead one until the operating system closes it, after about 15 minutes. Its socketTimeout does not help, because each command starts it again. Fix: pass a redis:// URL to configure() instead of the client. Then Lockweave replaces a dead connection itself",
   demoted:
     "Redis answers READONLY: the client is connected to a replica, which may have been the master before a failover. node-redis does not reconnect by itself. Fix: give Lockweave a client that createSentinel() or createClientPool() made, or a redis+sentinel:// URL. All of them follow a failover",
   useCluster: "pass a client that createCluster() made, instead of a URL or a client of one node",
