@@ -298,7 +298,7 @@ export class LockManager extends QueueContext {
       };
       for (const each of all) each.#onChange = onChange;
       if (timeoutMs > 0) onChange();
-      else end();
+      else inRoot(end);
     });
   }
 
