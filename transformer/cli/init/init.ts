@@ -16,7 +16,7 @@ import { lockStoreOf } from "./choose-store";
 import { COMPILERS, usualCompiler } from "./compilers";
 import { Draft } from "./draft";
 import { setUpESLint } from "./eslint";
-import { firstLock, tryFirstLock } from "./first-lock";
+import { firstLock, stripsTypes, tryFirstLock } from "./first-lock";
 import type { Host, NextStep } from "./host";
 import { JEST } from "./jest";
 import type { StoreName } from "./lock-store";
@@ -145,19 +145,15 @@ function hostsOf(project: Project): Plan["found"] {
       `This is the root of a workspace, and no compiler was found here. Fix: run \`${project.running("lockweave init")}\` in each package that has tags or calls \`configure()\`.`,
     );
   }
-  return [[usualHost(project), "no other compiler was found"], ...found];
+  const runsAsIs = stripsTypes() && !project.files.includes("tsconfig.json") && project.isOnlyMts;
+  const usual = runsAsIs ? undefined : usualCompiler(project);
+  if (usual === undefined && found.length === 0) assertNodeRuns(project);
+  return [[usual ?? PLAIN_NODE, "no other compiler was found"], ...found];
 }
 
-/**
- * Returns the host of a project for which no other one was found.
- *
- * @throws {UsageError} if nothing here can run the sources
- */
-function usualHost(project: Project): Host {
-  const strips = Boolean((process.features as { readonly typescript?: unknown }).typescript);
-  const runsAsIs = strips && !project.files.includes("tsconfig.json") && project.isOnlyMts;
-  const compiler = runsAsIs ? undefined : usualCompiler(project);
-  if (compiler !== undefined || strips || !project.isTypeScript) return compiler ?? PLAIN_NODE;
+/** @throws {UsageError} if this Node does not run the sources */
+function assertNodeRuns(project: Project): void {
+  if (!project.isTypeScript || stripsTypes()) return;
   const install = [...project.packageManager.installDev, "typescript@6"].join(" ");
   throw new UsageError(
     `The sources are TypeScript, which this Node (${process.versions.node}) does not run, and no compiler was found. Fix: run \`${install}\`, or use Node 22.18 or later.`,
