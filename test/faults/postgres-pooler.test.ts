@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import test from "ava";
 import { Client } from "pg";
 import { migrationSql } from "../../runtime/stores/postgres/migration";
@@ -10,6 +9,7 @@ import { startPgBouncer, type PgBouncer } from "../support/pgbouncer";
 import { startPostgres, type PostgresServer } from "../support/postgres-server";
 import { judge } from "../support/sections";
 import { inMatrixSerially, isMatrix } from "../support/suites";
+import { until } from "../support/until";
 
 // PgBouncer in transaction mode, whose one connection to each of two databases serves all processes. It restarts under load. In the other
 // database, each command begins a transaction of its own.
@@ -82,14 +82,19 @@ for (const { name, open } of KINDS) {
       const key = newKey();
       await store.peek([key], TIMEOUT_MS); // Opens a connection, which may take longer than the command may.
       await client.query("BEGIN");
+      const sockets = openSockets();
       const error = await t.throwsAsync(store.acquire(request(key, newId()), 200));
       t.is(error.message, "PostgreSQL did not answer within 200 ms");
-      // The connection of the command closes at the end of this turn of the event loop. The pooler must see that before the transaction ends.
-      for (let turn = 1; turn <= 2; turn += 1) await setImmediate();
+      // The pooler must see that the connection of the command has closed before the transaction ends.
+      await until(() => openSockets() < sockets);
       await client.query("COMMIT");
       t.deepEqual(await store.peek([key], TIMEOUT_MS), [undefined]);
     },
   );
+}
+
+function openSockets(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
 }
 
 /** Returns the settings and prepared statements that the pooler's connection still has, and the advisory locks of the database. */
