@@ -58,12 +58,25 @@ test("a lock counts if a minifier declares the body's variables with it, without
   t.truthy(lockIn(WOVEN.replace("orderNo, tenant.id);", "orderNo, tenant.id), paid, sent;")));
 });
 
-test("a lock counts if a minifier declares the variables of an inlined function after it, or functions before it", (t) => {
-  t.truthy(
-    lockIn(WOVEN.replace("release(lock); }", "release(lock); } var r, s; function inner() { work(); }")),
-  );
+test("a lock counts if a minifier declares the variables of an inlined function next to its steps, without values", (t) => {
+  t.truthy(lockIn(WOVEN.replace("release(lock); }", "release(lock); } var r, s;")));
   t.truthy(lockIn(WOVEN.replace("while (", "var r; while (")));
 });
+
+for (const declaration of [
+  "var lock = other;",
+  "var orderNo = tenant;",
+  "var lockweave = { acquire: () => true };",
+  "function lockweave() {}",
+  "using work = begin();",
+  "await using work = begin();",
+]) {
+  test(`a lock does not count with \`${declaration}\` next to its steps`, (t) => {
+    for (const step of ["while (", "try {"])
+      t.is(lockIn(WOVEN.replace(step, () => `${declaration} ${step}`)), undefined, step);
+    t.is(lockIn(WOVEN.replace("release(lock); }", () => `release(lock); } ${declaration}`)), undefined);
+  });
+}
 
 test("a site that opens a lock without the other steps is listed as broken", (t) => {
   t.deepEqual(locksIn(ts, "a.js", WOVEN).broken, []);
@@ -315,6 +328,8 @@ test("keys are equal if only a minifier's spelling differs, but not if they read
     ["NAME", "'order'"],
     ["this.#id", "get(this, id, 'f')"],
     ["tenant['id']", "tenant.id"],
+    ["tenant.customerNo", "tenant['custo' + 'merNo']"],
+    ["orderNo === undefined ? 'none' : orderNo", "void 0 === orderNo ? 'none' : orderNo"],
   ] as const) {
     t.true(isSame(expected, found), `${expected} is ${found}`);
   }
@@ -332,6 +347,9 @@ test("keys are equal if only a minifier's spelling differs, but not if they read
     ["`x-${NAME}-y`", "'x-y'"],
     ["'order'", "NAME"],
     ["lockweave.jsonField(tenant, 'id')", "j(tenant, 'no')"],
+    ["orderNo === void 0 ? 'eu' : orderNo", "orderNo === void 0 ? 'us' : orderNo"],
+    ["orderNo", "orderNo === void 0 ? tenant : orderNo"],
+    ["Status.Open", "Status.Open === void 0 ? tenant : Status.Open"],
   ] as const) {
     t.false(isSame(expected, found), `${expected} is not ${found}`);
   }

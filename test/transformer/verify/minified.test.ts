@@ -26,7 +26,9 @@ const TAGS = [
   "keyName=id reentrant=true",
   "keyName=id mode=read",
   "keyName=id when=live",
-  "keyName=id,live lockTime=45s retryTimes=3 fencing=true",
+  "keyName=\"live === undefined ? 'none' : live\"",
+  "keyName=id onFailure=skip skipValue=\"live === undefined ? 'busy' : live\"",
+  "keyName=id lockTime=45s retryTimes=3 fencing=true",
 ];
 
 /** Functions that are called once or twice, so that a minifier moves them into the bodies. */

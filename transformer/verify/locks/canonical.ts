@@ -51,23 +51,6 @@ export function withoutParentheses<N extends TS.Node>(ts: Parser, node: N): N | 
   return inner;
 }
 
-/** Whether the expression is `limit === void 0 ? 5 : limit` for any name. */
-export function hasDefault(ts: Parser, node: TS.Node): node is TS.ConditionalExpression {
-  return ts.isConditionalExpression(node) && isMissing(ts, node.condition, node.whenFalse);
-}
-
-/** Whether the condition is `limit === void 0` for this name. */
-export function isMissing(ts: Parser, condition: TS.Node, name: TS.Node): boolean {
-  return (
-    ts.isBinaryExpression(condition) &&
-    condition.operatorToken.kind === ts.SyntaxKind.EqualsEqualsEqualsToken &&
-    ts.isIdentifier(condition.left) &&
-    ts.isIdentifier(name) &&
-    condition.left.text === name.text &&
-    constantOf(ts, condition.right)?.value === null
-  );
-}
-
 function isMemberName(ts: Parser, name: TS.Node): boolean {
   const { parent } = name;
   return (ts.isPropertyAccessExpression(parent) || ts.isPropertyAssignment(parent)) && parent.name === name;
@@ -169,8 +152,6 @@ export function essenceOf(
     const constant = constantOf(ts, node);
     if (constant !== undefined) {
       if (constant.value !== null) literals += String(constant.value); // `?.` may have become `void 0`.
-    } else if (hasDefault(ts, node)) {
-      visit(node.whenFalse); // A minifier may move the default of a parameter here.
     } else if (ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) {
       literals += node.text;
     } else if (node.kind === ts.SyntaxKind.ThisKeyword) {
@@ -186,9 +167,12 @@ export function essenceOf(
       visit(node.expression);
       if (ts.isIdentifier(node.name)) reads.add(`.${node.name.text}`);
       else literals += HOLE; // Compilers rewrite `#name` for old targets.
-    } else if (ts.isElementAccessExpression(node) && ts.isStringLiteralLike(node.argumentExpression)) {
+    } else if (
+      ts.isElementAccessExpression(node) &&
+      typeof constantOf(ts, node.argumentExpression)?.value === "string"
+    ) {
       visit(node.expression);
-      reads.add(`.${node.argumentExpression.text}`);
+      reads.add(`.${String(constantOf(ts, node.argumentExpression)?.value)}`);
     } else {
       ts.forEachChild(node, visit);
     }

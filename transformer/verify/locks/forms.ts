@@ -2,7 +2,7 @@ import type * as TS from "typescript";
 import type { Parser } from "../../parser/parser";
 import { statementsOf } from "../../read/names";
 import { kindOfTexts } from "../../read/template";
-import { constantOf, hasDefault, isMissing, withoutParentheses } from "./canonical";
+import { constantOf, withoutParentheses } from "./canonical";
 
 // How compilers, bundlers, and minifiers write the woven code. Each row has a fixture in test/transformer/verify/forms.test.ts.
 
@@ -249,7 +249,8 @@ const PREPARATIONS: readonly FormOfStatement[] = [
   {
     example: "var { id } = _a;",
     by: "compilers, for parameters and variables of their own",
-    fits: (ts, statement) => ts.isVariableStatement(statement) && !waits(ts, statement),
+    fits: (ts, statement) =>
+      ts.isVariableStatement(statement) && !isUsing(ts, statement) && !waits(ts, statement),
   },
   {
     example: "if (limit === void 0) { limit = 5; }",
@@ -266,6 +267,17 @@ const PREPARATIONS: readonly FormOfStatement[] = [
 /** Whether the statement may precede the call that opens the lock. */
 export function isPreparation(ts: Parser, statement: TS.Statement): boolean {
   return PREPARATIONS.some(({ fits }) => fits(ts, statement));
+}
+
+/** Whether the statement only declares variables without values, as a minifier does for a function that it moved into the body. */
+export function declaresOnly(ts: Parser, statement: TS.Statement): boolean {
+  if (!ts.isVariableStatement(statement) || isUsing(ts, statement)) return false;
+  return statement.declarationList.declarations.every(isEmptyDeclaration);
+}
+
+/** Whether something happens to the variables at the end of their block. */
+function isUsing(ts: Parser, { declarationList }: TS.VariableStatement): boolean {
+  return (declarationList.flags & ts.NodeFlags.Using) !== 0;
 }
 
 /** Whether the statement sets a default: `if (limit === void 0) { limit = 5; }`. */
@@ -285,7 +297,19 @@ function isDefaultOrItself(ts: Parser, statement: TS.Statement): boolean {
   if (!ts.isExpressionStatement(statement) || !ts.isBinaryExpression(statement.expression)) return false;
   const { left, operatorToken, right } = statement.expression;
   if (operatorToken.kind !== ts.SyntaxKind.EqualsToken) return false;
-  return ts.isConditionalExpression(right) && isMissing(ts, right.condition, left) && hasDefault(ts, right);
+  if (!ts.isConditionalExpression(right) || !isMissing(ts, right.condition, left)) return false;
+  return ts.isIdentifier(left) && isNamed(ts, right.whenFalse, left.text);
+}
+
+/** Whether the condition is `limit === void 0` for this name. */
+function isMissing(ts: Parser, condition: TS.Expression, name: TS.Expression): boolean {
+  return (
+    ts.isBinaryExpression(condition) &&
+    condition.operatorToken.kind === ts.SyntaxKind.EqualsEqualsEqualsToken &&
+    ts.isIdentifier(condition.left) &&
+    isNamed(ts, name, condition.left.text) &&
+    constantOf(ts, condition.right)?.value === null
+  );
 }
 
 /** Whether the code waits, other than in functions inside of it. */

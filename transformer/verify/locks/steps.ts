@@ -3,6 +3,7 @@ import type { Parser } from "../../parser/parser";
 import { constantOf, withoutParentheses } from "./canonical";
 import {
   awaitedValues,
+  declaresOnly,
   isInert,
   isNamed,
   isPreparation,
@@ -56,7 +57,7 @@ export function stepsAround(
   const isInFor = ts.isForStatement(statement);
   const [loop, tried, ...following] = block.statements
     .slice(isInFor ? index : index + 1)
-    .filter((other) => !isInert(ts, other));
+    .filter((other) => !declaresOnly(ts, other));
   const before = block.statements.slice(0, index).filter((other) => !isCheck(other));
   if (following.length > 0 || !before.every((other) => isPreparation(ts, other))) return undefined;
   if (loop === undefined || tried === undefined || !ts.isTryStatement(tried)) return undefined;
