@@ -1,6 +1,8 @@
 import { chmod, rm, symlink } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import test from "ava";
+import { planFor } from "../../transformer/cli/init/init";
+import { Project as ProjectToSetUp } from "../../transformer/cli/init/project";
 import { installed } from "../hosts/installed";
 import { makeProject, PACKAGE, TSPC, type Files, type Project } from "../hosts/project";
 import { isMatrix } from "../support/suites";
@@ -150,3 +152,45 @@ for (const one of combinations()) {
     t.is((await project.run(output)).stdout, "A1 is paid under LOCK_firstLock_A1\n", said);
   });
 }
+
+/** Returns the names of the files that init would write for the project in a directory, in which nothing is installed. */
+async function planned(files: Files, dir = "."): Promise<string[]> {
+  const project = await makeProject(files);
+  await rm(project.path("node_modules"), { recursive: true });
+  if (!("tsconfig.json" in files)) await rm(project.path("tsconfig.json"));
+  return [...planFor(new ProjectToSetUp(project.path(dir))).draft.changes.keys()];
+}
+
+const WITH_TYPESCRIPT = JSON.stringify({ devDependencies: { typescript: "6" } });
+
+test("init creates no tsconfig.json below another one, which tools would then ignore", async (t) => {
+  const files = { "package.json": "{}", "tsconfig.json": "{}", "packages/a/package.json": WITH_TYPESCRIPT };
+  t.deepEqual(await planned(files, "packages/a"), ["first-lock.ts"]);
+});
+
+test("init creates no tsconfig.json if a script passes files to tsc, which would then fail", async (t) => {
+  for (const build of [
+    'tsc "src/index.ts" --outDir dist',
+    "tsc src/index.js --allowJs",
+    "cd server && tsc",
+  ]) {
+    const manifest = { scripts: { build }, devDependencies: { typescript: "6" } };
+    const changed = await planned({ "package.json": JSON.stringify(manifest), "src/index.ts": "" });
+    t.false(changed.includes("tsconfig.json"), build);
+  }
+});
+
+test("init compiles the whole directory if there are sources at its top and in src", async (t) => {
+  const project = await makeProject({ "package.json": WITH_TYPESCRIPT, "index.ts": "", "src/x.ts": "" });
+  await rm(project.path("tsconfig.json"));
+  const { draft } = planFor(new ProjectToSetUp(project.dir));
+  t.regex(draft.text("tsconfig.json") ?? "", /"rootDir": "\."/);
+  t.notRegex(draft.text("tsconfig.json") ?? "", /include/);
+});
+
+test("init sets up Node for a server in JavaScript, whatever lies in other directories", async (t) => {
+  const manifest = JSON.stringify({ scripts: { start: "node server/index.js" } });
+  const server = { "package.json": manifest, "server/index.js": "" };
+  for (const other of ["app/src/App.tsx", "server/media/segment0.ts"])
+    t.true((await planned({ ...server, [other]: "" })).includes("first-lock.mjs"), other);
+});

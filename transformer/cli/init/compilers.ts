@@ -4,7 +4,7 @@ import { NOT_UNDERSTOOD, type Draft } from "./draft";
 import type { Host, NextStep, TryOut } from "./host";
 import { NEST_STARTUP, nestBuilds } from "./nest-builders";
 import { setUpEsbuild } from "./nx-projects";
-import type { Project } from "./project";
+import { TYPESCRIPT, type Project } from "./project";
 import { BY_HAND, changeScripts, commandFor, hides, projectsOf } from "./scripts";
 import { compilerOption, isPatchable, whyNotTspc } from "./typescripts";
 
@@ -53,29 +53,33 @@ function addTransformerTo(config: Parameters<Parameters<Draft["edit"]>[1]>[0]): 
   return true;
 }
 
-/** Creates tsconfig.json if there is none. Without it, the compiler has neither plugins nor settings that fit Node. */
+/**
+ * Creates tsconfig.json if there is none here or above, and no script runs the compiler in another way. Without the file, the compiler has neither
+ * plugins nor settings that fit Node.
+ */
 function createConfig(draft: Draft, project: Project, plugin?: string): void {
-  if (project.tsconfigs(...projectsOf(project)).length > 0) return;
-  const isInSrc = existsSync(project.path("src"));
+  if (hasConfig(project.dir) || project.scripts.some((script) => /\btsc6?\b/.test(script))) return;
+  const isAllInSrc = existsSync(project.path("src")) && !project.files.some((file) => TYPESCRIPT.test(file));
   const lines = [
     '"target": "es2022"',
     '"module": "nodenext"',
     '"strict": true',
     '"skipLibCheck": true',
     ...(project.has("@types/node") ? ['"types": ["node"]'] : []),
-    `"rootDir": "${isInSrc ? "src" : "."}"`,
+    `"rootDir": "${isAllInSrc ? "src" : "."}"`,
     '"outDir": "dist"',
     ...(plugin === undefined ? [] : [`"plugins": [${plugin}]`]),
   ];
-  const include = isInSrc ? ',\n  "include": ["src"]' : "";
-  const text = `{\n  "compilerOptions": {\n    ${lines.join(",\n    ")}\n  }${include}\n}\n`;
-  const naming = project.scripts.find((script) => /\btsc6?\b[^&|;]*\.[cm]?tsx?(?=\s|$)/.test(script));
-  if (naming === undefined) {
-    draft.create("tsconfig.json", text);
-    return;
-  }
-  const why = `\`${naming}\` names files, and then no plugin is used. Compile the project, with this file:`;
-  draft.byHand.push({ file: "tsconfig.json", why, lines: text.trimEnd().split("\n") });
+  const include = isAllInSrc ? ',\n  "include": ["src"]' : "";
+  draft.create(
+    "tsconfig.json",
+    `{\n  "compilerOptions": {\n    ${lines.join(",\n    ")}\n  }${include}\n}\n`,
+  );
+}
+
+/** Whether this directory, or one above, has a tsconfig.json. Tools such as esbuild use the nearest one. */
+function hasConfig(dir: string): boolean {
+  return existsSync(join(dir, "tsconfig.json")) || (dir !== dirname(dir) && hasConfig(dirname(dir)));
 }
 
 function slashed(path: string): string {

@@ -15,17 +15,11 @@ export function firstLock(
   const sources = existsSync(project.path(join(configDir, "src"))) ? join(configDir, "src") : configDir;
   const dir = sources === "." ? "" : `${sources.split(sep).join("/")}/`;
   const program = programFor(argument);
-  if (!project.isTypeScript || (isForNode && !stripsTypes()))
-    return { file: `${dir}first-lock.mjs`, text: withoutTypes(program) };
+  if (!project.isTypeScript) return { file: `${dir}first-lock.mjs`, text: withoutTypes(program) };
   // Node treats a .ts file as CommonJS if package.json says so. A compiler that preserves imports does the same.
   const needsEnding = isForNode || project.setting("verbatimModuleSyntax", project.mainConfig) === true;
   const file = `${dir}first-lock.${needsEnding && !project.isModule ? "mts" : "ts"}`;
   return { file, text: knowsConsole(project) ? program : program.replace("\n\n", `\n\n${CONSOLE}\n\n`) };
-}
-
-/** Whether this Node runs TypeScript. */
-export function stripsTypes(): boolean {
-  return Boolean((process.features as { readonly typescript?: unknown }).typescript);
 }
 
 /** @param argument the argument of `configure()` in an application */

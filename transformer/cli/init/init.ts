@@ -16,12 +16,12 @@ import { lockStoreOf } from "./choose-store";
 import { COMPILERS, usualCompiler } from "./compilers";
 import { Draft } from "./draft";
 import { setUpESLint } from "./eslint";
-import { firstLock, stripsTypes, tryFirstLock } from "./first-lock";
+import { firstLock, tryFirstLock } from "./first-lock";
 import type { Host, NextStep } from "./host";
 import { JEST } from "./jest";
 import type { StoreName } from "./lock-store";
 import { notesOnTools } from "./other-tools";
-import { Project } from "./project";
+import { Project, TYPESCRIPT } from "./project";
 import { PLAIN_NODE, RUNNERS } from "./runners";
 import {
   configuringFile,
@@ -145,15 +145,20 @@ function hostsOf(project: Project): Plan["found"] {
       `This is the root of a workspace, and no compiler was found here. Fix: run \`${project.running("lockweave init")}\` in each package that has tags or calls \`configure()\`.`,
     );
   }
-  const runsAsIs = stripsTypes() && !project.files.includes("tsconfig.json") && project.isOnlyMts;
+  const runsAsIs = stripsTypes() && !project.files.includes("tsconfig.json") && project.hasOnly(/\.mts$/);
   const usual = runsAsIs ? undefined : usualCompiler(project);
   if (usual === undefined && found.length === 0) assertNodeRuns(project);
   return [[usual ?? PLAIN_NODE, "no other compiler was found"], ...found];
 }
 
+/** Whether this Node runs TypeScript. */
+function stripsTypes(): boolean {
+  return Boolean((process.features as { readonly typescript?: unknown }).typescript);
+}
+
 /** @throws {UsageError} if this Node does not run the sources */
 function assertNodeRuns(project: Project): void {
-  if (!project.isTypeScript || stripsTypes()) return;
+  if (stripsTypes() || !project.hasOnly(TYPESCRIPT)) return;
   const install = [...project.packageManager.installDev, "typescript@6"].join(" ");
   throw new UsageError(
     `The sources are TypeScript, which this Node (${process.versions.node}) does not run, and no compiler was found. Fix: run \`${install}\`, or use Node 22.18 or later.`,

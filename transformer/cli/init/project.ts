@@ -18,7 +18,8 @@ const SOURCES = ["src", "server", "app", "lib", "libs", "services", "utils"];
 /** Matches files that call `configure()` for themselves alone: tests, and the example `first-lock.ts`. */
 const NOT_IN_APPLICATION =
   /(?:^|\/)(?:node_modules|tests?|__tests__)\/|\.(?:test|spec)\.\w+$|(?:^|\/)first-lock\.\w+$/;
-const TYPESCRIPT = /(?<!\.d|\.config)\.[cm]?tsx?$/;
+/** Matches the names of files that are TypeScript. */
+export const TYPESCRIPT = /(?<!\.d)\.[cm]?ts$/;
 
 interface Manifest {
   readonly version?: string;
@@ -161,14 +162,14 @@ export class Project {
 
   /** Whether the sources are TypeScript. */
   get isTypeScript(): boolean {
-    const sources = [...this.codeFiles(), ...this.scripts.flatMap((script) => script.split(/\s+/))];
+    const sources = [...this.files, ...this.scripts.flatMap((script) => script.split(/\s+/))];
     return this.isCompiled || sources.some((file) => TYPESCRIPT.test(file));
   }
 
-  /** Whether all sources are `.mts` files, which Node runs as they are. */
-  get isOnlyMts(): boolean {
-    const sources = this.codeFiles().filter((file) => TYPESCRIPT.test(file));
-    return sources.length > 0 && sources.every((file) => file.endsWith(".mts"));
+  /** Whether there are sources, and all have such a name. Settings of tools do not count. */
+  hasOnly(name: RegExp): boolean {
+    const sources = this.codeFiles().filter((file) => !/\.config\.\w+$/.test(file));
+    return sources.length > 0 && sources.every((file) => name.test(file));
   }
 
   /** Returns the source files of the application at the top and in the usual directories, with slashes. */
