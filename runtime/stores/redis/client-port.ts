@@ -1,3 +1,4 @@
+import type { SentCommand } from "./blocking-command";
 import type { Connection } from "./address";
 import type { Command, Send } from "./command";
 
@@ -54,8 +55,8 @@ export interface ClientPort {
   /** Returns how many bytes the current connection has received. Absent, or undefined, if the library does not show that. */
   bytesRead?(): number | undefined;
 
-  /** Returns the name of the first command without a reply, in lower case. Absent, or undefined, if the library does not show that. */
-  firstUnanswered?(): string | undefined;
+  /** Returns the first command without a reply, each time the same object. Absent, or undefined, if the library does not show that. */
+  firstUnanswered?(): SentCommand | undefined;
 
   /** Present for a client of a cluster. */
   readonly topology?: Topology;

@@ -1,7 +1,7 @@
 import { afterIo, type Clock, type Timer } from "../../base/clock";
 
 /** A connection counts as silent if no byte arrives for this long while commands have no reply. */
-const SILENT_MS = 3_000;
+export const SILENT_MS = 3_000;
 
 /**
  * Detects that a connection is silent: two commands have timed out, and no byte has arrived for 3 s. Only another connection can show

@@ -67,7 +67,7 @@ export const STATES_BY_REPLY: Readonly<Record<string, State>> = {
 export const UNKNOWN_COMMAND = /^ERR unknown command/i;
 
 export const INCOMPLETE = permanent(
-  "the server does not have a command that locks need",
+  "the server does not have a command that locks, or the client library, need",
   "use Redis 6.2 or later, or Valkey, without a proxy or a `rename-command` that hides the command",
 );
 

@@ -1,9 +1,10 @@
 import { systemClock } from "../../base/clock";
+import { blockingMsOf, type SentCommand } from "./blocking-command";
 import type { ClientPort, Transport } from "./client-port";
 import type { Command } from "./command";
 import { errorOf, isMoved, isReadOnly, isReply } from "./errors";
 import { SecondConnection } from "./second-connection";
-import { Silence } from "./silence";
+import { SILENT_MS, Silence } from "./silence";
 import { oneOfCluster } from "./states";
 
 /** A client that belongs to the caller. Reports what is wrong with it, and never changes it. */
@@ -14,6 +15,9 @@ export class WatchedClient implements Transport {
   readonly #silence: Silence;
   readonly #stopListening: () => void;
   #hasWarnedOfRoute = false;
+  /** The first command without a reply when the connection was last silent, and a time at which it had none. */
+  #first: SentCommand | undefined;
+  #firstSince = 0;
 
   /** @param warn called with a warning, possibly the same one more than once */
   constructor(client: ClientPort, warn: (message: string) => void) {
@@ -63,26 +67,26 @@ export class WatchedClient implements Transport {
   }
 
   /**
-   * Warns if a command of the application blocks the connection, or if only the connection is dead: a new one gets an answer. A server that is
-   * slow or paused does not answer a new one either.
+   * Warns if a new connection gets an answer: then the client's is dead, or a command of the application blocks it. A server that is slow or paused
+   * does not answer a new one either.
    */
   #onSilent(isStillSilent: () => boolean): void {
     if (this.#hasWarnedOfRoute || !this.#client.isReady) return;
     const first = this.#client.firstUnanswered?.();
-    if (first !== undefined && BLOCKING.has(first)) return this.#warn(blockedBy(first));
+    if (first !== this.#first) {
+      this.#first = first;
+      this.#firstSince = systemClock.now() - SILENT_MS;
+    }
     this.#second.ask(() => {
       if (!isStillSilent()) return;
+      const isBlocked = first !== undefined && systemClock.now() - this.#firstSince < blockingMsOf(first);
+      if (isBlocked) return this.#warn(blockedBy(first));
       this.#hasWarnedOfRoute = true;
       this.#warn(this.#client.advice.deadRoute);
     });
   }
 }
 
-/** The commands that may block a connection, see https://redis.io/docs/latest/commands/. `XREAD` does so only with `BLOCK`. */
-const BLOCKING: ReadonlySet<string> = new Set(
-  "blmove blmpop blpop brpop brpoplpush bzmpop bzpopmax bzpopmin wait waitaof xread xreadgroup".split(" "),
-);
-
-function blockedBy(command: string): string {
-  return `Redis answers nothing on the client's connection while a ${command.toUpperCase()} of the application blocks it, so locks wait for that command. Fix: give blocking commands a client of their own, such as client.duplicate()`;
+function blockedBy({ name }: SentCommand): string {
+  return `Redis answers on a new connection, but not on the client's, because of the blocking command ${name.toUpperCase()} of the application. Locks wait for its end. Fix: give blocking commands a client of their own, such as client.duplicate()`;
 }

@@ -7,6 +7,7 @@ import type {
   Subscription,
   SubscriptionListeners,
 } from "../client-port";
+import type { SentCommand } from "../blocking-command";
 import type { RedisClient } from "../client";
 import { wordsOf, type Send } from "../command";
 import { ADVICE } from "./advice";
@@ -74,9 +75,9 @@ export class IoredisNode implements ClientPort {
     return stream?.bytesRead;
   }
 
-  firstUnanswered(): string | undefined {
+  firstUnanswered(): SentCommand | undefined {
     const { commandQueue } = this.#client as { readonly commandQueue?: CommandQueue };
-    return commandQueue?.peekAt?.(0)?.command?.name?.toLowerCase();
+    return commandQueue?.peekAt?.(0)?.command;
   }
 
   close(): void {
@@ -86,7 +87,7 @@ export class IoredisNode implements ClientPort {
 
 /** The commands that ioredis has sent, and that have no reply. It is not documented. */
 interface CommandQueue {
-  readonly peekAt?: (index: number) => { readonly command?: { readonly name?: string } } | undefined;
+  readonly peekAt?: (index: number) => { readonly command?: SentCommand } | undefined;
 }
 
 interface Destination {
