@@ -15,7 +15,7 @@ const MOST_IN_A_WRITE = 256;
 export class KeysOnTwoNodesError extends Error {
   override readonly name = "KeysOnTwoNodesError";
 
-  constructor(options: ErrorOptions) {
+  constructor(options: { readonly cause: unknown }) {
     super("the keys of the lock are on two nodes while their slot migrates", options);
   }
 }
