@@ -41,7 +41,7 @@ export interface Locks {
 }
 
 /** A lock that is opened without the required steps around a body, or checked after a part of the body. */
-export interface BrokenLock {
+interface BrokenLock {
   readonly site: string;
   /** Whether the function contains no `await` and no `yield`. Compilers for old targets write a state machine instead. */
   readonly isLowered: boolean;
