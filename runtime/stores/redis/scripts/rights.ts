@@ -1,8 +1,8 @@
 import { script } from "./script";
 
 /**
- * Checks whether the server has the commands that scripts need to end a hold, and the user may run them. Servers before Redis 7 cannot check
- * that.
+ * Checks whether the server has the commands that scripts need to end a hold, and the user may run them. That includes EVAL, because a restart
+ * empties the cache for EVALSHA. Servers before Redis 7 cannot check that.
  *
  * KEYS: lock, then its queue and its shared holds, if it can have any. While their slot migrates, these two are in ARGV instead, with the key
  * prefix. Only names in KEYS let the server check that one selector of the user covers them together.
@@ -16,7 +16,7 @@ if not redis.acl_check_cmd then
 end
 local queue, holds = KEYS[2] or ARGV[1], KEYS[3] or ARGV[2]
 local needed = {
-  { "get", KEYS[1] }, { "mget", KEYS[1] }, { "set", KEYS[1], "" }, { "del", KEYS[1] },
+  { "eval", "", "0" }, { "get", KEYS[1] }, { "mget", KEYS[1] }, { "set", KEYS[1], "" }, { "del", KEYS[1] },
   { "pttl", KEYS[1] }, { "pexpire", KEYS[1], "1" },
 }
 if queue then
