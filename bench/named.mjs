@@ -7,6 +7,7 @@ const built = (name, about) => ({ ...bench(name, about), needsBuild: true });
 await runByName("bench", {
   compare: built("run", "Compare with other libraries on one Redis, side by side"),
   homes: bench("homes", "Measure a lock on one node, under Sentinel, in a cluster, and on a quorum"),
+  cold: { ...built("cold", "Measure the first locks of a new process"), programs: ["redis-server"] },
   replicas: bench("replicas", "Measure a lock that a replica confirms"),
   quorum: bench("quorum", "Measure a lock on a quorum of five masters"),
   cluster: built("cluster", "Measure 10,000 locks in a cluster, and the delay that a migrating slot causes"),

@@ -33,7 +33,10 @@ export interface Score {
 /** The figures of each contestant in one scenario, with one record for each round. */
 export type Rounds = ReadonlyMap<ContestantName, readonly Readonly<Record<string, number>>[]>;
 
-export function scenarioResult(scenario: Scenario, rounds: Rounds): ScenarioResult {
+export function scenarioResult(
+  scenario: Pick<Scenario, "name" | "title" | "figures">,
+  rounds: Rounds,
+): ScenarioResult {
   const valuesOf = (contestant: ContestantName, figure: string): number[] =>
     (rounds.get(contestant) ?? []).map((figures) => figures[figure] ?? NaN);
   const figures = Object.entries(scenario.figures).map(([name, figure]) => {
