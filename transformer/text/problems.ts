@@ -388,6 +388,11 @@ const PROBLEMS = {
     (name, tag) =>
       `${tick(name)} would run without ${lostOf(tag)}. A tool compiled this file itself, and \`lockweave/register\` never received it. Fix: load the file with \`import\` or \`require()\`.`,
   ],
+  tagLostInHook: [
+    "LW1404",
+    (name, tag, hook) =>
+      `${tick(name)} would run without ${lostOf(tag)}. ${tick(hook)} compiled this file from disk, or took its output from a cache. Fix: clear that cache, and turn it off. If that does not help, load the file with tsx, ts-node, or Node 22.18 or later instead.`,
+  ],
   importNotSeen: [
     "LW1404",
     (importer) =>

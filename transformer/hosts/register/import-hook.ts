@@ -1,5 +1,6 @@
 import module from "node:module";
 import { pathToFileURL } from "node:url";
+import { isReading } from "./compilers/other-hook";
 import { jsonRequiredInDeno } from "./deno-json";
 import { loadFile, pathOf } from "./load-file";
 
@@ -22,7 +23,8 @@ export function hookImport(): void {
   const hookable = module as unknown as Hookable;
   const { register, registerHooks } = hookable;
   if (registerHooks === undefined || !worksWithHookThreads(process.versions.node)) {
-    const registerOurs = (): void => register(pathToFileURL(require.resolve("lockweave/register/thread")));
+    const ours = pathToFileURL(require.resolve("lockweave/register/thread"));
+    const registerOurs = (): void => register(ours, ours); // Some hooks resolve only the imports of files.
     registerOurs();
     hookable.register = (...hooks) => {
       register(...hooks);
@@ -57,6 +59,8 @@ const FIRST_BY_MAJOR: Readonly<Record<number, { readonly minor: number; readonly
 const load: LoadHook = (url, context, next) => {
   const path = pathOf(url);
   const loaded =
-    path === undefined ? undefined : (jsonRequiredInDeno(path, context) ?? loadFile(path, context.format));
+    path === undefined || isReading(path)
+      ? undefined
+      : (jsonRequiredInDeno(path, context) ?? loadFile(path, context.format));
   return loaded === undefined ? next(url, context) : { ...loaded, shortCircuit: true };
 };

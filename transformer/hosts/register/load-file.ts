@@ -10,22 +10,26 @@ import { hasNoEnding, isScript, weaveFile } from "./tagged-file";
  * Returns the code that Node runs in place of a tagged file.
  *
  * @param reportedFormat the format that Node or the other hooks report
+ * @param otherCompiler returns the compiler that another package registered
  * @returns `undefined` if the file needs no weave
  */
-export function loadFile(name: string, reportedFormat?: string | null): Compiled | undefined {
+export function loadFile(
+  name: string,
+  reportedFormat?: string | null,
+  otherCompiler?: () => Compiler | undefined,
+): Compiled | undefined {
   const path = name.replace(/\?.*$/s, ""); // Some hosts load a file twice by adding queries.
   if (!isScript(path)) return undefined;
   const known = formatOf(path, reportedFormat);
   const woven = weaveFile(path, known);
   if (woven === undefined) return undefined;
-  const compiler = compilerFor(path);
+  const compiler = knownCompiler(path) ?? otherCompiler?.() ?? byNode;
   const format = known ?? (woven.syntax === "esm" ? compiler.formatOfModules : "commonjs");
   return compiler.compile(woven, path, format);
 }
 
-function compilerFor(path: string): Compiler {
-  if (hasNoEnding(path)) return byNode;
-  return registeredTsNode(path) ?? registeredTsx() ?? byNode;
+function knownCompiler(path: string): Compiler | undefined {
+  return hasNoEnding(path) ? byNode : (registeredTsNode(path) ?? registeredTsx());
 }
 
 /** Returns the path of a file that is loaded by its URL. */

@@ -1,18 +1,11 @@
 import Module from "node:module";
 import { basename } from "node:path";
+import { COMPILE, type Loading } from "./compilers/compiler";
+import { hookOf, type Handler } from "./compilers/other-hook";
 import { loadFile } from "./load-file";
 import { compileRequired, importsAreUnseen } from "./required-modules";
 
-export const COMPILE = "_compile";
-
-/** The parts of Node's `Module` that hooks of `require` commonly use. */
-interface Loading {
-  readonly id: string;
-  load(path: string): void;
-  [COMPILE]: (code: string, path: string, format?: string) => unknown;
-}
-
-type Extensions = Record<string, ((module: Loading, path: string) => void) | undefined>;
+type Extensions = Record<string, Handler | undefined>;
 
 /**
  * Makes `require` load tagged files with {@link loadFile}. Hosts register their compilers as extensions, each replacing the one before.
@@ -26,7 +19,7 @@ export function hookRequire(): void {
   if (importsAreUnseen) hookCompile(prototype);
   const { load } = prototype;
   prototype.load = function (path) {
-    const loaded = loadFile(path);
+    const loaded = loadFile(path, undefined, () => hookOf(this, path, handlerOf(extensions, path)));
     if (loaded === undefined) {
       loading.add(path);
       try {
@@ -46,7 +39,8 @@ export function hookRequire(): void {
     };
     const run = (module: Loading): void => {
       restore();
-      prototype[COMPILE].call(module, loaded.source, path, loaded.format);
+      if (loaded.run !== undefined) loaded.run(module);
+      else prototype[COMPILE].call(module, loaded.source, path, loaded.format);
     };
     Object.defineProperty(extensions, extension, { value: run, configurable: true });
     try {
@@ -82,4 +76,13 @@ function longestExtension(path: string): string {
   const name = basename(path);
   const dot = name.indexOf(".", 1);
   return dot === -1 ? ".js" : name.slice(dot);
+}
+
+/** Returns the function that Node calls to load the file. */
+function handlerOf(extensions: Extensions, path: string): Handler | undefined {
+  const [, ...endings] = basename(path).slice(1).split(".");
+  const registered = endings
+    .map((_, index) => `.${endings.slice(index).join(".")}`)
+    .find((ending) => ending in extensions);
+  return extensions[registered ?? ".js"];
 }

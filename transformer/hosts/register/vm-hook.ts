@@ -11,7 +11,9 @@ import { tagError } from "../one-file/file-error";
 import { findingIn } from "../one-file/weaver";
 import { tagsOfFunctionsIn } from "../bundlers/lost-tags";
 import { pathOf } from "./load-file";
-import { COMPILE, isLoading } from "./require-hook";
+import { COMPILE } from "./compilers/compiler";
+import { hookFor } from "./compilers/other-hook";
+import { isLoading } from "./require-hook";
 import { isScript, shownPath } from "./tagged-file";
 import { isInstalled } from "../../resolve/installed";
 
@@ -58,8 +60,10 @@ function refuseUnlockedCode(code: unknown, options: unknown): void {
   const present = tagsOfFunctionsIn(path, code, tagsOfSource(ts, path, text)) ?? [];
   const unlocked = present.filter(({ name = "" }) => !sites.has(name));
   if (unlocked.length === 0) return;
+  const hook = hookFor(path);
+  const kind = hook === undefined ? "tagCompiledElsewhere" : "tagLostInHook";
   const findings = unlocked.map((tag) =>
-    findingIn(text, problem("tagCompiledElsewhere", tag, tag.name ?? tag.flag, `@${tag.tag}`)),
+    findingIn(text, problem(kind, tag, tag.name ?? tag.flag, `@${tag.tag}`, hook ?? "")),
   );
   throw tagError(shownPath(path), findings);
 }

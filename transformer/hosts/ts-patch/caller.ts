@@ -1,4 +1,5 @@
 import type * as TS from "typescript";
+import { filesOnStack, packageOf } from "../stack";
 import type { Compiler } from "./compiler";
 
 // A TypeScript that `ts-patch install` has patched calls this plugin for every program. That includes the programs of linters, codemods,
@@ -53,29 +54,9 @@ function isTsc(file: string): boolean {
   return /[\\/]_?tsc\.js$/.test(file);
 }
 
-function packageOf(file: string): string | undefined {
-  const [, name] = /.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(file) ?? [];
-  return name?.replace("\\", "/");
-}
-
 /** Whether this is `ts-patch/compiler`, which a tool uses only if it is configured to. */
 function isChosen(ts: Compiler): boolean {
   return Object.entries(require.cache).some(
     ([file, module]) => /[\\/]ts-patch[\\/]compiler[\\/]/.test(file) && module?.exports === ts,
   );
-}
-
-/** Returns the files of the functions on the stack, the innermost first. */
-function filesOnStack(below: (...args: never) => unknown): string[] {
-  const { prepareStackTrace, stackTraceLimit } = Error;
-  const holder: { stack?: unknown } = {};
-  try {
-    Error.stackTraceLimit = Infinity;
-    Error.prepareStackTrace = (_, sites) => sites.map((site) => site.getFileName());
-    Error.captureStackTrace(holder, below);
-    const files = holder.stack as readonly (string | null | undefined)[]; // The stack is computed when it is read.
-    return files.filter((file) => typeof file === "string");
-  } finally {
-    Object.assign(Error, { prepareStackTrace, stackTraceLimit });
-  }
 }

@@ -3,6 +3,7 @@ import { pathToFileURL } from "node:url";
 import { inlineMap } from "../../../text/source-map";
 import { fileError } from "../../one-file/file-error";
 import type { Compiler } from "./compiler";
+import { otherPreloads } from "./preloads";
 
 /** Node's own type stripping. It replaces types by blanks, so the positions of the remaining code do not change. */
 export const byNode: Compiler = {
@@ -23,7 +24,15 @@ export const byNode: Compiler = {
 
 function cannotRun(path: string): string {
   const kind = path.endsWith("x") ? "TypeScript that may have JSX" : "TypeScript";
-  return `Node ${process.versions.node} cannot run ${path}, which is ${kind}. Fix: run it with tsx, \`node --import tsx --import lockweave/register\``;
+  const others = otherPreloads().map((name) => `\`${name}\``);
+  const [reason, fix] =
+    others.length === 0
+      ? ["", ""]
+      : [
+          `. Hooks such as ${others.join(" or ")} receive tagged files only from \`require()\``,
+          "load the hook and `lockweave/register` with `--require`, and the file with `require()`, or ",
+        ];
+  return `Node ${process.versions.node} cannot run ${path}, which is ${kind}${reason}. Fix: ${fix}run it with tsx, \`node --import tsx --import lockweave/register\``;
 }
 
 /** Only Deno reaches this call. Node 20 does not have the function. */

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { mapToDisk } from "../../../text/source-map";
+import { optionsOfNode } from "./preloads";
 import { tsconfigFor } from "./tsconfig";
 import type { Compiler } from "./compiler";
 
@@ -24,8 +25,7 @@ export function registeredTsx(): Compiler | undefined {
  * reveal it.
  */
 function tsxFile(): string | undefined {
-  const { NODE_OPTIONS = "" } = process.env;
-  const candidates = [...process.execArgv, ...NODE_OPTIONS.split(/\s+/), ...Object.keys(require.cache)];
+  const candidates = [...optionsOfNode(), ...Object.keys(require.cache)];
   for (const candidate of candidates) {
     const value = candidate.replace(/^--[\w-]+=/, "");
     if (/^tsx(?:\/|$)/.test(value)) return createRequire(`${process.cwd()}/`).resolve("tsx/package.json");
