@@ -222,7 +222,17 @@ function declaredIn(ts: Parser, body: TS.ConciseBody): string[] {
   return declared.flatMap(({ name }) => namesIn(ts, name)).map(({ text }) => text);
 }
 
-function assignedIn(ts: Parser, inside: TS.Node, names: ReadonlySet<string>): Set<string> {
+/**
+ * Returns the names to which the code assigns.
+ *
+ * @param isSkipped the parts that do not count
+ */
+export function assignedIn(
+  ts: Parser,
+  inside: TS.Node,
+  names: ReadonlySet<string>,
+  isSkipped: (node: TS.Node) => boolean = () => false,
+): Set<string> {
   const assigned = new Set<string>();
   const visitTarget = (node: TS.Node): void => {
     if (ts.isIdentifier(node)) {
@@ -232,6 +242,7 @@ function assignedIn(ts: Parser, inside: TS.Node, names: ReadonlySet<string>): Se
     }
   };
   const visit = (node: TS.Node): void => {
+    if (isSkipped(node)) return;
     if (ts.isBinaryExpression(node) && isAssignment(ts, node.operatorToken.kind)) visitTarget(node.left);
     if (ts.isPrefixUnaryExpression(node) || ts.isPostfixUnaryExpression(node)) {
       const { PlusPlusToken, MinusMinusToken } = ts.SyntaxKind;

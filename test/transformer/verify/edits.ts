@@ -75,4 +75,29 @@ export const EDITS: Readonly<Record<string, readonly [from: string, to: string]>
     "orderNo, tenant.id), paid = this.charge();",
   ],
   "it is declared reentrant but does not call runReentrant()": ["fencing: true", "reentrant: true"],
+  "work is done in the key": ["tenant.id)", "(await this.charge(orderNo), tenant.id))"],
+  ...Object.fromEntries(
+    ["acquire", "retryCheck", "assertHeld", "release"].map((step) => [
+      `work is done in another argument of ${step}()`,
+      [`${step}(lock)`, `${step}(lock, await this.charge(orderNo))`],
+    ]),
+  ),
+  "work is done in another argument of fail()": ["(lock, error)", "(lock, error, this.charge(orderNo))"],
+  "work is done while the call is skipped": [
+    "await lockweave.retryCheck(lock);",
+    "if (!(await lockweave.retryCheck(lock))) return await this.charge(orderNo), 'busy';",
+  ],
+  "work is done before assertHeld(), in a loop": [
+    "lockweave.assertHeld(lock);",
+    "do { await this.charge(orderNo); } while (lockweave.assertHeld(lock));",
+  ],
+  "all calls share the variable of the lock": ["const lock =", "lock ="],
+  "the body declares another lock": [
+    "lockweave.assertHeld(lock);",
+    "const lock = tenant; lockweave.assertHeld(lock);",
+  ],
+  "the error has the name of the lock": [
+    "catch (error) { throw lockweave.fail(lock, error)",
+    "catch (lock) { throw lockweave.fail(lock, lock)",
+  ],
 };

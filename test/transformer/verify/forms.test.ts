@@ -50,9 +50,9 @@ const FIXTURES: Readonly<Record<string, string>> = {
     "function pay(orderNo, limit) { return __asyncGenerator(this, arguments, function* () $1); }",
   ),
   "const lock = lockweave.open(...);": WOVEN,
-  "for (const lock = lockweave.open(...); !(await lockweave.acquire(lock)); )": changed(
+  "for (var lock = lockweave.open(...); !(await lockweave.acquire(lock)); )": changed(
     OPENING,
-    `for (${OPENING}`,
+    `for (${OPENING.replace("const", "var")}`,
   ).replace("while (!(await lockweave.acquire(lock)))", "!(await lockweave.acquire(lock)); )"),
   "lock = lockweave.open(...);": changed("const lock =", "var lock; lock ="),
   "for (lock = lockweave.open(...); !(await lockweave.acquire(lock)); )": changed(

@@ -78,6 +78,32 @@ for (const declaration of [
   });
 }
 
+for (const change of [
+  "var lock = other;",
+  "lock = other;",
+  "lock ||= other;",
+  "({ lock } = other);",
+  "for (lock of others) work(lock);",
+  "function inner() { lock = other; }",
+]) {
+  test(`a lock does not count if its body changes the variable by \`${change}\``, (t) => {
+    const held = WOVEN.replace("const lock", "var lock");
+    const reentrant = held
+      .replace("fencing: true", "reentrant: true")
+      .replace("lockweave.assertHeld(lock);", "return await lockweave.runReentrant(lock, async () => {")
+      .replace("this.charge(orderNo); }", "this.charge(orderNo); }); }");
+    for (const code of [held, reentrant]) {
+      t.truthy(lockIn(code), code);
+      t.is(lockIn(code.replace("try {", `try { ${change}`)), undefined);
+    }
+    t.is(lockIn(held.replace("if (orderNo)", `${change} if (orderNo)`)), undefined);
+    const extra = reentrant.replace("}); }", "}, await this.charge(orderNo)); }");
+    t.is(lockIn(extra), undefined, extra);
+    const shadowed = held.replace("if (orderNo)", `inner((lock) => { ${change} }); if (orderNo)`);
+    t.truthy(lockIn(shadowed), shadowed);
+  });
+}
+
 test("a site that opens a lock without the other steps is listed as broken", (t) => {
   t.deepEqual(locksIn(ts, "a.js", WOVEN).broken, []);
   const broken = WOVEN.replace("await lockweave.release(lock);", "");

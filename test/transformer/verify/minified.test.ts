@@ -29,6 +29,7 @@ const TAGS = [
   "keyName=\"live === undefined ? 'none' : live\"",
   "keyName=id onFailure=skip skipValue=\"live === undefined ? 'busy' : live\"",
   "keyName=id lockTime=45s retryTimes=3 fencing=true",
+  "keyName=id onFailure=skip skipValue=\"{ status: 'busy', id }\"",
 ];
 
 /** Functions that are called once or twice, so that a minifier moves them into the bodies. */

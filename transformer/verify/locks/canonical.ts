@@ -103,7 +103,10 @@ function labelOf(ts: Parser, key: TS.Node): string {
  * Returns the function outside of the generator that old targets make of an async body. The generator is an argument of a call, and the
  * parameters are those of the outer function.
  */
-function functionAround(ts: Parser, owner: TS.SignatureDeclaration): TS.SignatureDeclaration | undefined {
+export function functionAround(
+  ts: Parser,
+  owner: TS.SignatureDeclaration,
+): TS.SignatureDeclaration | undefined {
   const { asteriskToken } = owner as Partial<TS.FunctionExpression>;
   if (asteriskToken === undefined || !ts.isCallExpression(owner.parent)) return undefined;
   for (let node: TS.Node = owner.parent; !ts.isSourceFile(node); node = node.parent) {
@@ -167,6 +170,8 @@ export function essenceOf(
       visit(node.expression);
       if (ts.isIdentifier(node.name)) reads.add(`.${node.name.text}`);
       else literals += HOLE; // Compilers rewrite `#name` for old targets.
+    } else if (ts.isPropertyAssignment(node) && !ts.isComputedPropertyName(node.name)) {
+      visit(node.initializer); // `{ id }` may have become `{ id: e }`.
     } else if (
       ts.isElementAccessExpression(node) &&
       typeof constantOf(ts, node.argumentExpression)?.value === "string"

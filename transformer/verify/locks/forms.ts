@@ -127,11 +127,13 @@ const OPENINGS: readonly FormOf<Opened>[] = [
     },
   },
   {
-    example: "for (const lock = lockweave.open(...); !(await lockweave.acquire(lock)); )",
+    example: "for (var lock = lockweave.open(...); !(await lockweave.acquire(lock)); )",
     by: "minifiers",
     read: (ts, call) => {
       const declared = declaredBy(ts, call);
-      return declared !== undefined && ts.isForStatement(declared.statement) ? declared : undefined;
+      if (declared === undefined || !ts.isForStatement(declared.statement)) return undefined;
+      const isVar = (declared.list.flags & ts.NodeFlags.BlockScoped) === 0; // Otherwise, the other steps do not see it.
+      return isVar ? declared : undefined;
     },
   },
   {
@@ -179,7 +181,7 @@ function assignedBy(ts: Parser, assigned: TS.BinaryExpression, statement: TS.Sta
 function declaredBy(
   ts: Parser,
   { parent }: TS.Node,
-): { readonly lock: string; readonly statement: TS.Node & TS.Statement } | undefined {
+): (Opened & { readonly list: TS.VariableDeclarationList }) | undefined {
   if (!ts.isVariableDeclaration(parent) || !ts.isIdentifier(parent.name)) return undefined;
   const list = parent.parent;
   if (!ts.isVariableDeclarationList(list)) return undefined;
@@ -188,7 +190,7 @@ function declaredBy(
   const statement = list.parent;
   if (!isLast || !isPrepared) return undefined;
   if (!ts.isVariableStatement(statement) && !ts.isForStatement(statement)) return undefined;
-  return { lock: parent.name.text, statement };
+  return { lock: parent.name.text, statement, list };
 }
 
 function isEmptyDeclaration({ initializer }: TS.VariableDeclaration): boolean {
@@ -415,6 +417,24 @@ function isInertValue(ts: Parser, value: TS.Expression): boolean {
     ts.isIdentifier(inner) ||
     constantOf(ts, inner) !== undefined
   );
+}
+
+/**
+ * Whether an argument of a step runs nothing: the class of an error, or the function with the body. For old targets, compilers pass that
+ * function through a helper: `asyncToGenerator(function* () {})`.
+ */
+export function runsNothing(ts: Parser, argument: TS.Expression): boolean {
+  const inner = withoutParentheses(ts, argument);
+  if (ts.isCallExpression(inner)) {
+    const isHelper = ts.isIdentifier(inner.expression) || ts.isPropertyAccessExpression(inner.expression);
+    return isHelper && inner.arguments.length === 1 && inner.arguments.some((one) => ts.isFunctionLike(one));
+  }
+  if (ts.isPropertyAccessExpression(inner)) return runsNothing(ts, inner.expression);
+  if (ts.isBinaryExpression(inner)) {
+    const isComma = inner.operatorToken.kind === ts.SyntaxKind.CommaToken; // `(0, errors.Busy)`
+    return isComma && runsNothing(ts, inner.left) && runsNothing(ts, inner.right);
+  }
+  return isInertValue(ts, inner);
 }
 
 // ---- what all forms share ---------------------------------------------------------------------------------

@@ -13,7 +13,10 @@ import {
   onlyStatement,
   openedIn,
   precedesBody,
+  runsNothing,
+  waits,
 } from "./forms";
+import { isChanged, isDeclaredIn, isLocal } from "./lock-variable";
 
 /**
  *     ...                                          the compiler's own code: directives, `var _a;`
@@ -49,6 +52,7 @@ export function stepsAround(
   const conditional = conditionalOf(ts, call);
   const opened = openedIn(ts, conditional?.whole ?? call);
   if (opened === undefined || !namesStep(ts, call.expression, "open")) return undefined;
+  if (waits(ts, conditional?.whole ?? call)) return undefined;
   const { lock, statement, first } = opened;
   if (first !== undefined && !isCheck(first)) return undefined;
   const block = statement.parent;
@@ -64,6 +68,7 @@ export function stepsAround(
   if (!ts.isWhileStatement(loop) && !ts.isForStatement(loop)) return undefined;
   const retry = acquires(ts, loop, lock, isInFor) ? retryIn(ts, loop.statement, lock) : undefined;
   if (retry === undefined || !endsWithRelease(ts, tried, lock)) return undefined;
+  if (!isLocal(ts, block.parent, lock) || isChanged(ts, tried, lock)) return undefined;
   const when = conditional?.when;
   return { owner: block.parent, lock, before, opening: statement, when, loop, retry, tried };
 }
@@ -81,9 +86,10 @@ function conditionalOf(
     ts.isCallExpression(condition) &&
     namesStep(ts, condition.expression, "when") &&
     ts.isCallExpression(other) &&
-    namesStep(ts, other.expression, "unlocked");
-  const [when] = isConditional ? condition.arguments : [];
-  return when && { whole, when };
+    namesStep(ts, other.expression, "unlocked") &&
+    other.arguments.length === 0;
+  const [when, another] = isConditional ? condition.arguments : [];
+  return when && another === undefined ? { whole, when } : undefined;
 }
 
 function acquires(
@@ -117,6 +123,7 @@ function retryIn(ts: Parser, statement: TS.Statement, lock: string): Retry | und
   const isUndefined = returned === undefined || constantOf(ts, returned)?.value === null;
   const check = negates(ts, only.expression, "retryCheck", lock);
   const skipValue = isUndefined ? undefined : returned;
+  if (skipValue !== undefined && waits(ts, skipValue)) return undefined;
   return check && { action: "skip", failure: check.arguments[1], skipValue };
 }
 
@@ -145,14 +152,16 @@ export function beginsHeld(ts: Parser, { tried, lock }: Steps): boolean {
 }
 
 function beginsWith(ts: Parser, block: TS.Block, lock: string): boolean {
+  if (isDeclaredIn(ts, block, lock)) return false;
   const [first, ...others] = block.statements.filter((statement) => !precedesBody(ts, statement));
   // Its `catch` does not matter, because nothing follows it.
   if (first !== undefined && ts.isTryStatement(first))
     return others.length === 0 && beginsWith(ts, first.tryBlock, lock);
+  if (first !== undefined && first.kind === ts.SyntaxKind.DoStatement) return false; // It evaluates its condition last.
   const { expression, initializer } = (first ?? {}) as Partial<TS.ExpressionStatement & TS.ForStatement>;
   const earliest = earliestOf(ts, expression ?? initializer);
   if (earliest === undefined || !ts.isCallExpression(earliest)) return false;
-  return namesStep(ts, earliest.expression, "assertHeld") && isNamed(ts, earliest.arguments[0], lock);
+  return calls(ts, earliest, "assertHeld", lock);
 }
 
 /** Returns the part of the node that is evaluated first. */
@@ -169,6 +178,7 @@ function earliestOf(ts: Parser, node: TS.Node | undefined): TS.Node | undefined 
 
 /** Whether the body runs inside `runReentrant`, after copies of the parameters to which it assigns. */
 export function beginsReentrant(ts: Parser, { tried, lock }: Steps): boolean {
+  if (isDeclaredIn(ts, tried.tryBlock, lock)) return false;
   const [only, another] = tried.tryBlock.statements.filter((statement) => !isInert(ts, statement));
   if (only === undefined || another !== undefined) return false;
   if (!ts.isReturnStatement(only) && !ts.isExpressionStatement(only)) return false;
@@ -194,9 +204,13 @@ function negates(ts: Parser, node: TS.Expression, name: string, lock: string): T
 /** Returns the call of the runtime in `await lockweave.acquire(lock)`. */
 function step(ts: Parser, node: TS.Expression, name: string, lock: string): TS.CallExpression | undefined {
   return awaitedValues(ts, node).find(
-    (value): value is TS.CallExpression =>
-      ts.isCallExpression(value) &&
-      namesStep(ts, value.expression, name) &&
-      isNamed(ts, value.arguments[0], lock),
+    (value): value is TS.CallExpression => ts.isCallExpression(value) && calls(ts, value, name, lock),
   );
+}
+
+/** Whether this is the call of the step, and its other arguments run nothing. */
+function calls(ts: Parser, call: TS.CallExpression, name: string, lock: string): boolean {
+  const [first, ...others] = call.arguments;
+  const isStep = namesStep(ts, call.expression, name) && isNamed(ts, first, lock);
+  return isStep && others.every((other) => runsNothing(ts, other));
 }
