@@ -6,7 +6,7 @@ let left = 1;
 async function buy(article) {
     const lock = lockweave.open({ site: "buy", businessFlag: "buy" }, article);
     while (!(await lockweave.acquire(lock)))
-        await lockweave.retryCheck(lock);
+        void (await lockweave.retryCheck(lock));
     try {
         lockweave.assertHeld(lock);
         if (left === 0)

@@ -12,7 +12,7 @@ export class PriceList {
     async total(articles) {
         const lock = lockweave.open({ site: "PriceList.total", businessFlag: "prices", mode: "read" });
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             return await lockweave.runReentrant(lock, async () => {
                 this.readers.now += 1;
@@ -35,7 +35,7 @@ export class PriceList {
     async replace(prices) {
         const lock = lockweave.open({ site: "PriceList.replace", businessFlag: "prices", mode: "write" });
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             this.#log(`${this.readers.now} readers while the prices are replaced`);

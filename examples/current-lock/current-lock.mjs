@@ -7,7 +7,7 @@ class Ledger {
     async book(account, amounts) {
         const lock = lockweave.open({ site: "Ledger.book", businessFlag: "ledger", fencing: true }, account);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             let sum = 0;

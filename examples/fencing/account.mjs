@@ -12,7 +12,7 @@ export class Account {
     async depositTrusting(name, amount) {
         const lock = lockweave.open({ site: "Account.depositTrusting", businessFlag: "trusting", lockTime: "1s" }, name);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             const balance = await this.ledger.read(name);
@@ -30,7 +30,7 @@ export class Account {
     async depositFenced(name, amount) {
         const lock = lockweave.open({ site: "Account.depositFenced", businessFlag: "fenced", fencing: true, lockTime: "1s" }, name);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             const balance = await this.ledger.read(name);

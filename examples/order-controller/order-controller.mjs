@@ -14,7 +14,7 @@ export class OrderController {
     async testValue(orderNo) {
         const lock = lockweave.open({ site: "OrderController.testValue", businessFlag: "payOrder" }, orderNo);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             return await this.#work(`testValue ${orderNo}`, 300);
@@ -35,7 +35,7 @@ export class OrderController {
     async testBean(order) {
         const lock = lockweave.open({ site: "OrderController.testBean", businessFlag: "userOrder" }, order.user.id, order.orderNo);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             return await this.#work(`testBean ${order.user.id}/${order.orderNo}`, 50);
@@ -51,7 +51,7 @@ export class OrderController {
     async testJson(body) {
         const lock = lockweave.open({ site: "OrderController.testJson", businessFlag: "payOrder" }, lockweave.jsonField(body, "orderNo", "OrderController.testJson"));
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             return await this.#work(`testJson ${body}`, 50);
@@ -67,7 +67,7 @@ export class OrderController {
     async testRetry(orderNo) {
         const lock = lockweave.open({ site: "OrderController.testRetry", businessFlag: "retryOrder", lockTime: "20s" }, orderNo);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             return await this.#work(`testRetry ${orderNo}`, 6_000);

@@ -7,7 +7,7 @@ export class Mailer {
     async send(to) {
         const lock = lockweave.open({ site: "Mailer.send", businessFlag: "mail", permits: 3 });
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             this.connections.now += 1;

@@ -13,7 +13,7 @@ class Account {
     async transfer(id, amounts) {
         const lock = lockweave.open({ site: "Account.transfer", businessFlag: "account", reentrant: true }, id);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             return await lockweave.runReentrant(lock, async () => {
                 this.#log(`transfer of ${amounts.join(" + ")} begins`);
@@ -34,7 +34,7 @@ class Account {
     async withdraw(id, amount) {
         const lock = lockweave.open({ site: "Account.withdraw", businessFlag: "account", reentrant: true }, id);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             return await lockweave.runReentrant(lock, async () => {
                 if (amount > 10) {

@@ -20,7 +20,7 @@ export class Shop extends CarelessShop {
     async sell(sku) {
         const lock = lockweave.open({ site: "Shop.sell", businessFlag: "stock", waitTime: "20s" }, sku);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             return await super.sell(sku);

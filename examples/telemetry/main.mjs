@@ -13,7 +13,7 @@ class OrderService {
     async pay(orderNo, ms) {
         const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder", lockTime: "3s", retryTimes: 1, waitTime: "1s" }, orderNo);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             await sleep(ms);

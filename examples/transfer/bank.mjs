@@ -14,7 +14,7 @@ export class Bank {
     async transfer(from, to, amount) {
         const lock = lockweave.open({ site: "Bank.transfer", businessFlag: "account", each: true, waitTime: "20s" }, from, to);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             const [mine = 0, theirs = 0] = [this.#balances.get(from), this.#balances.get(to)];

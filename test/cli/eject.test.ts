@@ -67,7 +67,7 @@ export class OrderService {
    */
   async pay(order: Order): Promise<string> {
     const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder", lockTime: "20s" }, order.id);
-    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    while (!(await lockweave.acquire(lock))) void (await lockweave.retryCheck(lock));
     try {
       lockweave.assertHeld(lock);
       if (order.paid) return "paid";
@@ -86,7 +86,7 @@ export class OrderService {
   /** Locked by: businessFlag=refund keyName=order.id reentrant=true */
   async refund(order: Order): Promise<string> {
     const lock = lockweave.open({ site: "OrderService.refund", businessFlag: "refund", reentrant: true }, order.id);
-    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    while (!(await lockweave.acquire(lock))) void (await lockweave.retryCheck(lock));
     try {
       return await lockweave.runReentrant(lock, (): Promise<string> => {
         return this.pay(order);
@@ -101,7 +101,7 @@ export class OrderService {
   /** Locked by: businessFlag=close when="!order.paid" */
   close = async (order: Order): Promise<boolean> => {
     const lock = lockweave.when(!order.paid) ? lockweave.open({ site: "OrderService.close", businessFlag: "close" }) : lockweave.unlocked();
-    while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+    while (!(await lockweave.acquire(lock))) void (await lockweave.retryCheck(lock));
     try {
       lockweave.assertHeld(lock);
       return await order.paid;
@@ -220,7 +220,7 @@ close = async (order: Order): Promise<boolean> => order.paid <
                                                              > close = async (order: Order): Promise<boolean> => {
                                                              >   const lock = lockweave.when(!order.paid) ? lockweave.open({ site: "OrderService.close", busines
                                                              > sFlag: "close" }) : lockweave.unlocked();
-                                                             >   while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+                                                             >   while (!(await lockweave.acquire(lock))) void (await lockweave.retryCheck(lock));
                                                              >   try {
                                                              >     lockweave.assertHeld(lock);
                                                              >     return await order.paid;

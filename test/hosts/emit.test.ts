@@ -37,7 +37,7 @@ export class OrderService {
     async pay(orderNo) {
         const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder", lockTime: "20s" }, orderNo);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock);
+            void (await lockweave.retryCheck(lock));
         try {
             lockweave.assertHeld(lock);
             // Charge first.
@@ -54,7 +54,7 @@ export class OrderService {
     async refund(orderNo) {
         const lock = lockweave.open({ site: "OrderService.refund", businessFlag: "refund" }, orderNo);
         while (!(await lockweave.acquire(lock)))
-            await lockweave.retryCheck(lock, OrderBusy);
+            void (await lockweave.retryCheck(lock, OrderBusy));
         try {
             lockweave.assertHeld(lock);
             await this.pay(orderNo);
@@ -152,7 +152,7 @@ const TAGGED = `/** @redisLock businessFlag=f */
 export async function f(): Promise<void> { await Promise.resolve(); }
 `;
 const WOVEN_BODY =
-  /    const lock = lockweave\.open.*\n    while .*\n        await .*\n    try \{\n        lockweave\.assertHeld\(lock\);\n        (await Promise\.resolve\(\);)\n    \}\n    catch \(error\) \{\n.*\n    \}\n    finally \{\n.*\n    \}\n\}/;
+  /    const lock = lockweave\.open.*\n    while .*\n        void .*\n    try \{\n        lockweave\.assertHeld\(lock\);\n        (await Promise\.resolve\(\);)\n    \}\n    catch \(error\) \{\n.*\n    \}\n    finally \{\n.*\n    \}\n\}/;
 
 for (const [format, packageType, removeComments] of [
   ["ES modules", "module", false],

@@ -5,6 +5,13 @@ export interface Piece {
   readonly code: string;
   readonly from: Span;
   readonly exact: boolean;
+  /** Source maps do not map the code to the file on disk, so that coverage tools do not count it. */
+  readonly isUnmapped?: boolean;
+}
+
+/** Returns the code as a piece that source maps leave out. */
+export function unmapped(piece: Piece): Piece {
+  return { ...piece, isUnmapped: true };
 }
 
 /** Code that is inserted at one offset of a text. The weave never replaces anything, and never inserts a line break. */

@@ -1,3 +1,4 @@
+import type { SourceMapSegment } from "@jridgewell/sourcemap-codec";
 import type { Insertion, Piece } from "./edits";
 import { lineStarts } from "./line-starts";
 import type { Span } from "./span";
@@ -52,15 +53,70 @@ export class Positions {
 
   /** Returns the line and the column on disk for those in the woven text, all counted from 0. Lines do not change. */
   columnToDisk(line: number, column: number): { line: number; column: number } {
-    this.#lineStarts ??= { disk: lineStarts(this.#onDisk), woven: lineStarts(this.#woven) };
-    const { disk, woven } = this.#lineStarts;
+    const { disk, woven } = this.#starts();
     const offset = (woven[line] ?? 0) + column;
     let start = this.#insertionAt(offset) ?? this.toDisk({ start: offset, end: offset }).start;
     // Inserted code before the line of its tag, such as an import, maps to the place where it was inserted.
     if (start >= (disk[line + 1] ?? Infinity)) start = this.#segmentAt(offset)?.at ?? start;
+    return this.#lineAndColumn(start, line);
+  }
+
+  /** Returns the line and the column of an offset on disk that is in the line or before it. */
+  #lineAndColumn(offset: number, line: number): { line: number; column: number } {
+    const { disk } = this.#starts();
     let diskLine = line;
-    while ((disk[diskLine] ?? 0) > start) diskLine -= 1;
-    return { line: diskLine, column: start - (disk[diskLine] ?? 0) };
+    while ((disk[diskLine] ?? 0) > offset) diskLine -= 1;
+    return { line: diskLine, column: offset - (disk[diskLine] ?? 0) };
+  }
+
+  /** Returns the same for a source map, or `undefined` if it leaves the position out. */
+  mappedTo(line: number, column: number): { line: number; column: number } | undefined {
+    const offset = (this.#starts().woven[line] ?? 0) + column;
+    const segment = this.#segmentAt(offset);
+    if (segment !== undefined && offset < segment.end && segment.piece.isUnmapped === true) return undefined;
+    // Babel leads the helpers for an import to its end.
+    if (offset === segment?.end && this.#isLineEnd(offset)) return undefined;
+    return this.columnToDisk(line, column);
+  }
+
+  #isLineEnd(offset: number): boolean {
+    return offset === this.#woven.length || /[\n\r]/.test(this.#woven.charAt(offset));
+  }
+
+  /**
+   * Whether the text on disk has a word, a blank, or a sign at this position that no stack trace shows.
+   *
+   * @param line counted from 0, like the column
+   */
+  startsSilently({ line, column }: { readonly line: number; readonly column: number }): boolean {
+    const start = (this.#starts().disk[line] ?? 0) + column;
+    return /^(?:[\s@})\]]|(?:async|class|const|export|function|import|let|module|exports|var)\b)/.test(
+      this.#onDisk.slice(start, start + 10),
+    );
+  }
+
+  /**
+   * Adds the inserted code to the decoded mappings of a source map from the woven text to the text on disk. The mappings count only `\n` as a
+   * line break, so a text with other line breaks keeps them as they are.
+   */
+  addTo(mappings: SourceMapSegment[][]): void {
+    if (/\r(?!\n)|[\u2028\u2029]/.test(this.#woven)) return;
+    const { woven } = this.#starts();
+    const changed = new Set<SourceMapSegment[]>();
+    let line = 0;
+    for (const { start, at, piece } of this.#segments) {
+      while ((woven[line + 1] ?? Infinity) <= start) line += 1;
+      const column = start - (woven[line] ?? 0);
+      const to = piece.exact ? this.columnToDisk(line, column) : this.#lineAndColumn(at, line);
+      const segments = (mappings[line] ??= []);
+      segments.push(piece.isUnmapped === true ? [column] : [column, 0, to.line, to.column]);
+      changed.add(segments);
+    }
+    for (const segments of changed) segments.sort(([a], [b]) => a - b);
+  }
+
+  #starts(): { readonly disk: number[]; readonly woven: number[] } {
+    return (this.#lineStarts ??= { disk: lineStarts(this.#onDisk), woven: lineStarts(this.#woven) });
   }
 
   /** Returns the place on disk of an insertion that begins at the offset. The code before it ends there, too. */

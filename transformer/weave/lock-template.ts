@@ -5,7 +5,7 @@ import { isJavaScript } from "../read/module-syntax";
 import type { KeyPart } from "../read/key";
 import { freshName, identifiersIn, namesIn } from "../read/names";
 import type { Plan, PlannedTag } from "../read/plan";
-import { type Insertion, type Piece, stringLiteral } from "../text/edits";
+import { type Insertion, type Piece, stringLiteral, unmapped } from "../text/edits";
 import { onOneLine } from "./one-line";
 import { isSettled, returnsOf, scopeInside } from "../read/returns";
 import { type LockableFunction, directives, isAsync } from "../read/syntax";
@@ -29,7 +29,7 @@ export interface Names {
  *
  *     async pay(orderNo) {
  *       const lock = lockweave.open({ site: "OrderService.pay", businessFlag: "payOrder" }, orderNo);
- *       while (!(await lockweave.acquire(lock))) await lockweave.retryCheck(lock);
+ *       while (!(await lockweave.acquire(lock))) void (await lockweave.retryCheck(lock));
  *       try {
  *         lockweave.assertHeld(lock);
  *         BODY, with `return await`
@@ -80,13 +80,13 @@ export function weaveFunction(
   const variables = narrowed.flatMap(({ declared, copy }) =>
     [glue(plan, " let ")].concat(declared, glue(plan, ` = ${copy};`)),
   );
-  const after = glue(plan, `${extracted === undefined ? "" : closeBody}${tail(names)}`);
+  const after = [...(extracted === undefined ? [] : [glue(plan, closeBody)]), ...tail(plan, names)];
   if (ts.isBlock(body)) {
     const [open, close] = extracted === undefined ? ["", ""] : [" {", "}"];
     return [
       startOfBody(source, body, [...before, glue(plan, open), ...variables]),
       ...(extracted === undefined ? awaitedReturns(source, plan.fn) : []),
-      { at: body.end - 1, pieces: [glue(plan, close), after] },
+      { at: body.end - 1, pieces: [mapped(plan, close), ...after] },
     ];
   }
   const value = { start: body.getStart(file), end: body.end };
@@ -102,7 +102,7 @@ export function weaveFunction(
     ...(extracted === undefined ? awaited(source, plan.fn, body) : []),
     {
       at: body.end,
-      pieces: [...(extracted === undefined ? [ofValue(ends)] : []), after, glue(plan, "}")],
+      pieces: [...(extracted === undefined ? [ofValue(ends)] : []), ...after, mapped(plan, "}")],
     },
   ];
 }
@@ -110,24 +110,30 @@ export function weaveFunction(
 /** Returns the code before the body: `const lock = open(...); while (!acquire) retryCheck; try { assertHeld;`. */
 function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[]): Piece[] {
   const { action, returns, value, failure, at } = plan.onFailure;
-  const retryCheck = [
-    glue(plan, `await ${namespace}.retryCheck(${lock}`),
-    ...(failure === undefined ? [] : [glue(plan, ", "), failure]),
-  ];
+  const retryCheck = mapped(plan, `await ${namespace}.retryCheck`);
   const skipped: Piece[] =
     value === undefined
-      ? [{ code: returns, from: at, exact: false }]
-      : [{ code: "return (", from: value.from, exact: false }, value, glue(plan, ");")];
+      ? [unmapped({ code: returns, from: at, exact: false })]
+      : [unmapped({ code: "return (", from: value.from, exact: false }), unmapped(value), glue(plan, ");")];
   const retry: Piece[] =
     action === "skip"
-      ? [glue(plan, "if (!("), ...retryCheck, glue(plan, "))) "), ...skipped]
-      : [...retryCheck, glue(plan, ");")];
+      ? [glue(plan, "if (!("), retryCheck, mapped(plan, `(${lock}))) `), ...skipped]
+      : [
+          // Without `void`, the statement would start at `await`, which stack traces show. So that position must be mapped.
+          glue(plan, "void ("),
+          retryCheck,
+          glue(plan, `(${lock}`),
+          ...(failure === undefined ? [] : [glue(plan, ", "), failure]),
+          glue(plan, "));"),
+        ];
   const saved = narrowed.map(({ parameter, copy }) => `${copy} = ${parameter}, `).join("");
   const kind = plan.fn.asteriskToken === undefined ? "" : `, "generator"`;
   return [
-    glue(plan, ` const ${saved}${lock} = `),
-    ...(plan.when === undefined ? [] : [glue(plan, `${namespace}.when(`), plan.when, glue(plan, ") ? ")]),
-    glue(plan, `${namespace}.open({ ${plan.options.join(", ")}`),
+    mapped(plan, ` const ${saved}${lock} = `),
+    ...(plan.when === undefined
+      ? [mapped(plan, `${namespace}.open`)]
+      : [glue(plan, `${namespace}.when(`), plan.when, glue(plan, `) ? ${namespace}.open`)]),
+    glue(plan, `({ ${plan.options.join(", ")}`),
     ...(plan.projectDefaults === undefined
       ? []
       : [glue(plan, `, projectDefaults: ${stringLiteral(plan.projectDefaults)}`)]),
@@ -137,12 +143,17 @@ function head(plan: Plan, { namespace, lock }: Names, narrowed: readonly Copy[])
     ]),
     ...wholeKey(plan, namespace),
     glue(plan, " }"),
-    ...plan.key.flatMap((part) => [glue(plan, ", "), ...keyPart(plan, part, namespace)]),
+    ...plan.key.flatMap((part) => [
+      glue(plan, ", "),
+      ...keyPart(plan, part, namespace).map((piece) => (plan.when === undefined ? piece : unmapped(piece))),
+    ]),
     glue(plan, plan.when === undefined ? ")" : `) : ${namespace}.unlocked()`),
-    glue(plan, `; while (!(await ${namespace}.acquire(${lock}))) `),
+    glue(plan, "; while (!("),
+    mapped(plan, `await ${namespace}.acquire(${lock}))) `),
     ...retry,
+    mapped(plan, " "),
     // Other code may have blocked the process since the lock was acquired. `runReentrant` has its own check.
-    glue(plan, plan.reentrant ? " try {" : ` try { ${namespace}.assertHeld(${lock}${kind});`),
+    glue(plan, plan.reentrant ? "try {" : `try { ${namespace}.assertHeld(${lock}${kind});`),
   ];
 }
 
@@ -160,7 +171,7 @@ export function keyPart(
   if (jsonField === undefined) return pieces;
   const path = stringLiteral(jsonField.text);
   const field: Piece = { code: `, ${path}, ${stringLiteral(plan.site)})`, from: jsonField, exact: false };
-  return [glue(plan, `${namespace}.jsonField(`), ...pieces, field];
+  return [mapped(plan, `${namespace}.jsonField(`), ...pieces, field];
 }
 
 /**
@@ -191,7 +202,7 @@ function headOfBody(
   const documented = returned && isDocumented ? [ofOwn("/** @returns {"), returned, ofOwn("} */ ")] : [];
   const returns = `${isVariadic ? "void arguments; " : ""}${isVoid ? "await" : "return await"}`;
   return [
-    glue(plan, `${saved} ${returns} ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
+    mapped(plan, `${saved} ${returns} ${plan.reentrant ? `${namespace}.runReentrant(${lock}, ` : "("}`),
     ...documented,
     ofOwn(isOwnAsync ? "async (" : "("),
     ...parameters,
@@ -255,12 +266,29 @@ function declaration(
   return [ofName(`${name}: `), type];
 }
 
-function tail({ namespace, lock }: Names): string {
-  const rethrow = `catch (error) { throw ${namespace}.fail(${lock}, error); }`;
-  return `} ${rethrow} finally { await ${namespace}.release(${lock}); } `;
+function tail(plan: Plan, { namespace, lock }: Names): Piece[] {
+  return [
+    glue(plan, "} "),
+    glue(plan, "catch (error"),
+    mapped(plan, ") { "),
+    glue(plan, `throw ${namespace}.fail(${lock}, error); `),
+    mapped(plan, "} finally { "),
+    glue(plan, `await ${namespace}.release(${lock}); }`),
+    glue(plan, " "),
+  ];
 }
 
+/**
+ * Returns code that source maps leave out, so that coverage tools do not count it. They look up the start of each statement and block. So that
+ * part of each step that a test may not reach is left out. The code before it is mapped, because tools that combine source maps keep only the
+ * first of several positions that are left out.
+ */
 export function glue({ at }: PlannedTag, code: string): Piece {
+  return unmapped({ code, from: at, exact: false });
+}
+
+/** Returns code that source maps lead to the place where it is inserted. */
+export function mapped({ at }: PlannedTag, code: string): Piece {
   return { code, from: at, exact: false };
 }
 

@@ -1,7 +1,7 @@
 import type { Source } from "../parser/parser";
 import type { NeedPlan } from "../read/need";
 import type { Insertion, Piece } from "../text/edits";
-import { glue, keyPart, startOfBody, startOfExpression, wholeKey } from "./lock-template";
+import { glue, keyPart, mapped, startOfBody, startOfExpression, wholeKey } from "./lock-template";
 
 /**
  * Inserts the checks of the locks that a function needs. They are the first statements of its body:
@@ -29,7 +29,8 @@ export function checksOf(needs: readonly NeedPlan[], namespace: string): Piece[]
 
 function callOf(need: NeedPlan, namespace: string): readonly Piece[] {
   return [
-    glue(need, `${namespace}.needs({ ${need.options.join(", ")}`),
+    mapped(need, `${namespace}.needs`),
+    glue(need, `({ ${need.options.join(", ")}`),
     ...wholeKey(need, namespace),
     glue(need, " }"),
     ...need.key.flatMap((part) => [glue(need, ", "), ...keyPart(need, part, namespace)]),

@@ -2,7 +2,7 @@ import type * as TS from "typescript";
 import type { Parser, Source } from "../parser/parser";
 import { directives } from "../read/syntax";
 import { isJavaScript, importedModule, RUNTIME } from "../read/module-syntax";
-import { type Insertion, type Piece, stringLiteral } from "../text/edits";
+import { type Insertion, type Piece, stringLiteral, unmapped } from "../text/edits";
 import type { Span } from "../text/span";
 import { DEFAULT_STORE } from "../../runtime/base/limits";
 import type { PlannedTag } from "../read/plan";
@@ -44,7 +44,7 @@ export function importRuntime(
   );
   const piece = (text: string): Piece => ({ code: text, from, exact: false });
   if (firstImport !== undefined) {
-    return { at: firstImport.getStart(file), pieces: [piece(code), ...then, piece(" ")] };
+    return { at: firstImport.getStart(file), pieces: [piece(code), ...then, unmapped(piece(" "))] };
   }
   const last = file.statements.at(-1);
   const separator = last !== undefined && isTerminated(source, last) ? "" : ";";

@@ -1,4 +1,4 @@
-import MagicString from "magic-string";
+import MagicString, { SourceMap } from "magic-string";
 import type * as TS from "typescript";
 import type { Parser, Source } from "../parser/parser";
 import { findJoinPoints, type Forbidden, type JoinPoint } from "../read/join-points";
@@ -13,6 +13,7 @@ import { needMark, wovenMark } from "../read/woven-mark";
 import type { Insertion } from "../text/edits";
 import { groupedBy } from "../text/grouped-by";
 import { Positions } from "../text/positions";
+import { startLater } from "../text/source-map";
 import { problem, type Problem } from "../text/problems";
 import type { Span } from "../text/span";
 import { asyncKeyword, weaveFunction } from "./lock-template";
@@ -149,10 +150,16 @@ function edited(
   const woven = new MagicString(text);
   for (const { at, pieces } of insertions) for (const { code } of pieces) woven.appendLeft(at, code);
   const code = woven.toString();
+  const positions = new Positions(text, code, insertions);
   return {
     code,
-    map: () => woven.generateMap({ source: fileName, includeContent: true, hires: "boundary" }),
-    positions: new Positions(text, code, insertions),
+    map: () => {
+      const map = woven.generateDecodedMap({ source: fileName, includeContent: true, hires: "boundary" });
+      positions.addTo(map.mappings);
+      startLater(map.mappings, () => positions);
+      return new SourceMap(map);
+    },
+    positions,
   };
 }
 

@@ -72,7 +72,7 @@ inMatrix("Jest compiles woven code with each of its transformers", async (t) => 
     const project = await withJest(["lockweave/jest", { transformer }]);
     const { code, stdout, stderr } = await jest(project, "--coverage");
     t.is(code, 0, stderr);
-    t.regex(stdout, /orders\.ts +\| +100 \| +\d+(?:\.\d+)? \| +100 \| +100 /, stderr);
+    t.regex(stdout, /orders\.ts(?: +\| +100){4} /, stderr);
     await project.write({ "src/orders.ts": ORDERS.replace("keyName=order.no", "keyName=ordr.no") });
     const wrong = await jest(project, "--coverage");
     t.is(wrong.code, 1);

@@ -40,7 +40,7 @@ for (const [what, [from, to]] of Object.entries(EDITS)) {
 test("the value of a skip is compared, however a minifier writes it", (t) => {
   const skipping = (value: string): string =>
     WOVEN.replace(
-      "await lockweave.retryCheck(lock);",
+      "void (await lockweave.retryCheck(lock));",
       `if (!(await lockweave.retryCheck(lock))) return ${value};`,
     );
   const lock = lockIn(skipping("({ busy: false, orderNo })"));
@@ -111,7 +111,7 @@ test("a site that opens a lock without the other steps is listed as broken", (t)
 });
 
 test("a function counts as skipped only if it does nothing but return after retryCheck() of its own lock", (t) => {
-  const retry = "await lockweave.retryCheck(lock);";
+  const retry = "void (await lockweave.retryCheck(lock));";
   t.true(WOVEN.includes(retry));
   for (const skip of [
     "if (!(await lockweave.retryCheck(lock))) return;",
@@ -277,6 +277,23 @@ test("locks are equal if only their spelling differs, but not if their behavior 
     ["async pay(", "async payTwice("],
   ] as const) {
     t.not(lockIn(WOVEN.replace(from, to))?.exact, lock?.exact, to);
+  }
+});
+
+test("a lock counts if its key or its condition awaits, or its error is a member of a module", (t) => {
+  const retry = "void (await lockweave.retryCheck(lock));";
+  for (const [from, to] of [
+    ["tenant.id)", "await named(tenant))"],
+    [retry, "if (!(await lockweave.retryCheck(lock))) return (await live());"],
+    ["lockweave.open(", "lockweave.when(await live()) ? lockweave.open("],
+    ["retryCheck(lock)", "retryCheck(lock, errors().Busy)"],
+    ["retryCheck(lock)", `retryCheck(lock, busy["default"])`],
+  ] as const) {
+    const edited = WOVEN.replace(from, to);
+    const code = to.includes("when(")
+      ? edited.replace("tenant.id);", "tenant.id) : lockweave.unlocked();")
+      : edited;
+    t.truthy(lockIn(code), code);
   }
 });
 

@@ -64,16 +64,7 @@ for (const fixture of fixtures) {
 
   test(`${name}: the source map and the positions map each identifier back to its position`, (t) => {
     const offsets = wovenOffsets(fixture);
-    const { version, sources, names, mappings } = woven.map();
-    const map = new SourceMap({
-      file: "woven",
-      sourceRoot: "",
-      version,
-      sources,
-      sourcesContent: [],
-      names,
-      mappings,
-    });
+    const map = mapOf(woven);
     const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest);
     const wovenFile = ts.createSourceFile(fileName, woven.code, ts.ScriptTarget.Latest);
     for (const identifier of identifiersOf(file)) {
@@ -93,6 +84,17 @@ for (const fixture of fixtures) {
         line,
         column: character,
       });
+    }
+  });
+
+  test(`${name}: source maps leave out the start of each step that not every call reaches`, (t) => {
+    const map = mapOf(woven);
+    const wovenFile = ts.createSourceFile(fileName, woven.code, ts.ScriptTarget.Latest);
+    const steps = rareStepsOf(wovenFile, woven.namespace ?? "");
+    t.true(steps.length >= 2 * woven.sites.length);
+    for (const step of steps) {
+      const place = wovenFile.getLineAndCharacterOfPosition(step.getStart(wovenFile));
+      t.is(entryOf(map, place).originalLine, -1, step.getText(wovenFile));
     }
   });
 
@@ -259,7 +261,17 @@ test("line breaks of every kind keep their positions, and a function's name adds
     t.is(linesOf(code).length, lines.length);
     t.deepEqual(syntaxErrors("a.ts", code), []);
     t.true(code.includes("}, a, a +"), code);
+    t.regex(woven?.map().mappings ?? "", /^[A-Za-z0-9+/,;]+$/);
   }
+});
+
+test("a call at the first column keeps its position, although a lock on its line is left out of the source map", (t) => {
+  const text =
+    "const first = 1;\nstart(/** @redisLock businessFlag=pay */ async (id: string) => id);\nexport {};\n";
+  const woven = weave("a.ts", text, { ts, module: "esm" });
+  t.deepEqual(woven?.diagnostics, []);
+  if (woven !== undefined)
+    t.like(entryOf(mapOf(woven), { line: 1, character: 0 }), { originalLine: 1, originalColumn: 0 });
 });
 
 test("a byte order mark stays the first character", (t) => {
@@ -316,12 +328,48 @@ function identifiersOf(file: ts.SourceFile): (ts.Identifier | ts.PrivateIdentifi
   return found;
 }
 
+/** Returns the steps of the locks that run only if a key is held, a body throws, or a condition is false. */
+function rareStepsOf(file: ts.SourceFile, namespace: string): ts.Node[] {
+  const found: ts.Node[] = [];
+  const calls = (node: ts.Node, step: string): boolean =>
+    node.getText(file).includes(`${namespace}.${step}(`);
+  const visit = (node: ts.Node): void => {
+    if (ts.isExpressionStatement(node) && ts.isVoidExpression(node.expression) && calls(node, "retryCheck"))
+      found.push(node);
+    if (ts.isIfStatement(node) && calls(node.expression, "retryCheck")) found.push(node, node.thenStatement);
+    if (ts.isThrowStatement(node) && calls(node, "fail")) found.push(node);
+    if (ts.isConditionalExpression(node) && calls(node.condition, "when")) {
+      found.push(node, node.whenTrue, node.whenFalse);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return found;
+}
+
+function mapOf(woven: Woven): SourceMap {
+  const { version, sources, names, mappings } = woven.map();
+  return new SourceMap({
+    file: "woven",
+    sourceRoot: "",
+    version,
+    sources,
+    sourcesContent: [],
+    names,
+    mappings,
+  });
+}
+
 function entryOf(
   map: SourceMap,
   { line, character }: ts.LineAndCharacter,
 ): { originalLine: number; originalColumn: number } {
-  const entry = map.findEntry(line, character);
-  return "originalLine" in entry ? entry : { originalLine: -1, originalColumn: -1 };
+  const entry: { readonly originalLine?: number; readonly originalColumn?: number } = map.findEntry(
+    line,
+    character,
+  );
+  const { originalLine = -1, originalColumn = -1 } = entry;
+  return { originalLine, originalColumn };
 }
 
 /** The arguments of the woven `open` calls after the options. */

@@ -426,10 +426,22 @@ function isInertValue(ts: Parser, value: TS.Expression): boolean {
 export function runsNothing(ts: Parser, argument: TS.Expression): boolean {
   const inner = withoutParentheses(ts, argument);
   if (ts.isCallExpression(inner)) {
-    const isHelper = ts.isIdentifier(inner.expression) || ts.isPropertyAccessExpression(inner.expression);
-    return isHelper && inner.arguments.length === 1 && inner.arguments.some((one) => ts.isFunctionLike(one));
+    const { expression: callee, arguments: values } = inner;
+    if (ts.isPropertyAccessExpression(callee) && callee.name.text === "bind")
+      return runsNothing(ts, callee.expression);
+    const isHelper = ts.isIdentifier(callee) || ts.isPropertyAccessExpression(callee);
+    return isHelper && values.length === 1 && values.some((one) => ts.isFunctionLike(one));
   }
-  if (ts.isPropertyAccessExpression(inner)) return runsNothing(ts, inner.expression);
+  const isMember =
+    ts.isPropertyAccessExpression(inner) ||
+    (ts.isElementAccessExpression(inner) &&
+      typeof constantOf(ts, inner.argumentExpression)?.value === "string");
+  if (isMember) {
+    const object = withoutParentheses(ts, inner.expression);
+    const isModule = // webpack: `errors().Busy`
+      ts.isCallExpression(object) && object.arguments.length === 0 && ts.isIdentifier(object.expression);
+    return isModule || runsNothing(ts, object);
+  }
   if (ts.isBinaryExpression(inner)) {
     const isComma = inner.operatorToken.kind === ts.SyntaxKind.CommaToken; // `(0, errors.Busy)`
     return isComma && runsNothing(ts, inner.left) && runsNothing(ts, inner.right);

@@ -14,7 +14,6 @@ import {
   openedIn,
   precedesBody,
   runsNothing,
-  waits,
 } from "./forms";
 import { isChanged, isDeclaredIn, isLocal } from "./lock-variable";
 
@@ -22,7 +21,7 @@ import { isChanged, isDeclaredIn, isLocal } from "./lock-variable";
  *     ...                                          the compiler's own code: directives, `var _a;`
  *     const lock = lockweave.open(...);            opening, or with a condition `when(...) ? open(...) : unlocked()`
  *     while (!(await lockweave.acquire(lock)))     loop
- *       await lockweave.retryCheck(lock);
+ *       void (await lockweave.retryCheck(lock));
  *     try { lockweave.assertHeld(lock); BODY }     or runReentrant, if the body is reentrant
  *     catch (error) { throw lockweave.fail(lock, error); }
  *     finally { await lockweave.release(lock); }
@@ -52,7 +51,6 @@ export function stepsAround(
   const conditional = conditionalOf(ts, call);
   const opened = openedIn(ts, conditional?.whole ?? call);
   if (opened === undefined || !namesStep(ts, call.expression, "open")) return undefined;
-  if (waits(ts, conditional?.whole ?? call)) return undefined;
   const { lock, statement, first } = opened;
   if (first !== undefined && !isCheck(first)) return undefined;
   const block = statement.parent;
@@ -113,7 +111,13 @@ interface Retry {
 function retryIn(ts: Parser, statement: TS.Statement, lock: string): Retry | undefined {
   const only = onlyStatement(ts, statement);
   if (only !== undefined && ts.isExpressionStatement(only)) {
-    const call = step(ts, only.expression, "retryCheck", lock);
+    const { expression } = only;
+    const call = step(
+      ts,
+      ts.isVoidExpression(expression) ? expression.expression : expression,
+      "retryCheck",
+      lock,
+    );
     return call && { action: "throw", failure: call.arguments[1] };
   }
   if (only === undefined || !ts.isIfStatement(only) || only.elseStatement !== undefined) return undefined;
@@ -123,7 +127,6 @@ function retryIn(ts: Parser, statement: TS.Statement, lock: string): Retry | und
   const isUndefined = returned === undefined || constantOf(ts, returned)?.value === null;
   const check = negates(ts, only.expression, "retryCheck", lock);
   const skipValue = isUndefined ? undefined : returned;
-  if (skipValue !== undefined && waits(ts, skipValue)) return undefined;
   return check && { action: "skip", failure: check.arguments[1], skipValue };
 }
 
