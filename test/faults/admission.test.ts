@@ -8,10 +8,14 @@ import { LockError } from "../../runtime/base/errors";
 import type { WholeStore } from "../../runtime/stores/port";
 import { quorumStore } from "../../runtime/stores/quorum/quorum-store";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { RELEASE } from "../../runtime/stores/redis/scripts/release";
+import { CHECK_AND_ACQUIRE } from "../../runtime/stores/redis/scripts/rights";
 import { URL_LIBRARIES } from "../support/client-libraries";
 import { FleetProcess } from "../support/fleet";
+import { commandsDuring } from "../support/monitor";
 import { freePort, startRedis, type RedisServer } from "../support/redis-server";
 import { retire } from "../support/retire";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
 
 // The store checks the server before it acquires its first lock: whether both use TLS or neither does, whether the server has
@@ -187,3 +191,81 @@ for (const [name, rules] of [
     t.is(await admin.exists(key), 0);
   });
 }
+
+/** Returns the commands that clients sent, without those inside scripts, whose names are in capitals. */
+function sentBy(commands: Awaited<ReturnType<typeof commandsDuring>>): string[] {
+  const sent = commands.filter(([name = ""]) => name === name.toLowerCase());
+  return sent
+    .map(([name, first]) => (name === "eval" ? name : `${name} ${first}`))
+    .filter((command) => command !== "info memory");
+}
+
+test("the first lock needs one round trip, and a second one if the server has no script in its cache", async (t) => {
+  const own = await startRedis();
+  t.teardown(own.stop);
+  const firstLock = async (): Promise<string[]> => {
+    const client = clientOf(t, { port: own.port });
+    await client.ping();
+    const process = processOver(t, redisStore(client));
+    return sentBy(await commandsDuring(own.client(), () => process.call(KEY, ENDLESS, () => {})));
+  };
+  const [check, release] = [`evalsha ${CHECK_AND_ACQUIRE.sha1}`, `evalsha ${RELEASE.sha1}`];
+  t.deepEqual((await firstLock()).slice(0, 3), [check, "eval", release]);
+  t.deepEqual(await firstLock(), [check, release]);
+});
+
+async function proxyOf(t: ExecutionContext, { port }: RedisServer): Promise<TcpProxy> {
+  const proxy = await startTcpProxy(port);
+  t.teardown(() => proxy.stop());
+  return proxy;
+}
+
+test("nothing acquires a lock for a caller that has given up before the check of the server ended", async (t) => {
+  const own = await startRedis();
+  t.teardown(own.stop);
+  const admin = own.client();
+  await admin.call("ACL", "SETUSER", "default", "-info"); // So the command that acquires the first lock cannot check the server.
+  const proxy = await proxyOf(t, own);
+  const client = new Redis({ host: "127.0.0.1", port: proxy.port, enableReadyCheck: false });
+  t.teardown(() => client.disconnect());
+  await client.ping();
+  const store = redisStore(client);
+  const process = new FleetProcess({ store, commandTimeout: "200ms", logger: { warn: () => {} } });
+  t.teardown(() => retire(process));
+  proxy.withholdReplies();
+  await t.throwsAsync(
+    process.call(KEY, { retryTimes: 0 }, () => t.fail()),
+    { code: "LOCK_UNREACHABLE" },
+  );
+  const late = await commandsDuring(admin, async () => {
+    proxy.heal();
+    await client.ping();
+    await client.ping(); // It follows all commands that the replies before the first one caused.
+  });
+  t.false(late.some(([name]) => name?.toLowerCase() === "set"));
+  t.is(await admin.exists(KEY), 0);
+});
+
+test("an error reply shows that client and server speak one protocol, so nothing tests that", async (t) => {
+  const admin = server.client();
+  await admin.call("ACL", "SETUSER", "no-scripts", "reset", "on", ">pw", "~*", "&*", "+@all", "-evalsha");
+  const proxy = await proxyOf(t, server);
+  const client = new Redis({ port: proxy.port, username: "no-scripts", password: "pw" });
+  t.teardown(() => client.disconnect());
+  await client.ping();
+  isMisconfigured(t, await refusal(t, redisStore(client)), /user lacks permission/);
+  t.is(proxy.connectionsMade, 1);
+});
+
+test("a read-only replica is reported, even if somebody holds the key of the first lock", async (t) => {
+  const replica = await startRedis("--replicaof", "127.0.0.1", String(server.port));
+  t.teardown(replica.stop);
+  const key = `${KEY}_held`;
+  await server.client().set(key, "held", "PX", 60_000);
+  await until(async () => (await replica.client().exists(key)) === 1);
+  const process = processOver(t, redisStore(clientOf(t, { port: replica.port })));
+  await t.throwsAsync(
+    process.call(key, { retryTimes: 0 }, () => t.fail()),
+    { code: "LOCK_UNREACHABLE", message: /read-only replica/ },
+  );
+});

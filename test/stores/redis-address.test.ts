@@ -44,7 +44,7 @@ async function arrival(t: ExecutionContext, address: RedisAddress): Promise<stri
   const key = newKey();
   t.true((await acquire(store, key, newId())).acquired);
   const connections = String(await server.client().client("LIST")).split("\n");
-  const own = connections.find((line) => line.includes(" cmd=set "));
+  const own = connections.find((line) => / cmd=eval(?:sha)? /.test(line));
   const [, user] = / user=(\S+)/.exec(own ?? "") ?? [];
   const found: string[] = [];
   for (const db of [0, 3]) {

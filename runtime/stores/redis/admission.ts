@@ -1,15 +1,15 @@
 import { afterIo, systemClock } from "../../base/clock";
 import { LockMisconfiguredError } from "../../base/errors";
 import { NoReplyError } from "../../base/no-reply-error";
-import { errorOf, isDenied, isUnknownCommand, translateError } from "./errors";
+import { errorOf, isDenied, isReply, isUnknownCommand, translateError } from "./errors";
 import { KeysOnTwoNodesError } from "./cluster/routes";
 import { SLOTS } from "./cluster/slots";
 import { faultOfProtocol } from "./protocol-fault";
 import { eachAlone } from "./executor";
-import { listOf, TOO_FEW } from "./replies";
+import { assertAllowed, listOf, TOO_FEW } from "./replies";
 import { RIGHTS } from "./scripts/rights";
 import type { Server } from "./server";
-import { DENIED, INCOMPLETE, oneOfCluster } from "./states";
+import { oneOfCluster } from "./states";
 import { sendScript } from "./unknown-script";
 
 /** If the first connection takes longer, the client and the server may speak different protocols. */
@@ -43,18 +43,44 @@ export class Admission {
     const until = systemClock.now() + timeoutMs;
     while (!this.hasPassed) {
       const others = this.#current;
-      const checked = others ?? (this.#current = inTime(this.#checkServer(key, until), until));
       try {
-        await checked;
+        await (others ?? this.#share(this.#checkServer(key, until), until));
       } catch (error) {
-        if (this.#current === checked) this.#current = undefined;
         // The user may lack permission for the key of another caller, but have permission for this one. So this caller checks again with
         // its own key.
         const mayCheckAgain = error instanceof LockMisconfiguredError || error instanceof CheckTimeoutError;
         if (others === undefined || !mayCheckAgain || systemClock.now() >= until) throw error;
       }
     }
-    return Math.max(until - systemClock.now(), 1);
+    const leftMs = until - systemClock.now();
+    if (leftMs <= 0) throw new CheckTimeoutError(); // The caller has given up, so nothing may acquire a lock for it now.
+    return leftMs;
+  }
+
+  /**
+   * Acquires a lock with `acquire`, once that is allowed. If no check has begun, `checkAndAcquire` does both in one command, so that the first
+   * lock waits for one reply only.
+   *
+   * @param checkAndAcquire resolves to undefined if this command cannot check the server
+   * @throws {LockMisconfiguredError} if this server or its user cannot do what locks need
+   */
+  async acquire<Reply>(
+    key: string,
+    timeoutMs: number,
+    checkAndAcquire: (timeoutMs: number) => Promise<Reply | undefined>,
+    acquire: (leftMs: number) => Promise<Reply>,
+  ): Promise<Reply> {
+    const until = systemClock.now() + timeoutMs;
+    if (this.#current === undefined) {
+      let reply: Reply | undefined;
+      const check = async (): Promise<void> => {
+        reply = await this.#reach(unlessOfCluster(checkAndAcquire(timeoutMs)), until);
+        if (reply === undefined) await this.#checkServer(key, until);
+      };
+      await this.#share(check(), until);
+      if (reply !== undefined) return reply;
+    }
+    return await acquire(await this.check(key, until - systemClock.now()));
   }
 
   close(): void {
@@ -81,18 +107,31 @@ export class Admission {
     return await send(requests, leftMs);
   }
 
+  /** Shares a check with other callers until it fails. */
+  #share(check: Promise<void>, until: number): Promise<void> {
+    const passed = check.then(() => {
+      this.hasPassed = true;
+    });
+    const current = inTime(passed, until);
+    this.#current = current;
+    current.catch(() => {
+      if (this.#current === current) this.#current = undefined;
+    });
+    return current;
+  }
+
   async #checkServer(key: string, until: number): Promise<void> {
     // Both checks run at the same time, so the first lock waits for one reply only.
     const rights = this.#assertRights(key, until);
     rights.catch(() => {});
     if (this.#server.cluster === undefined) await this.#assertAllSlots(until);
     await rights;
-    this.hasPassed = true;
   }
 
   async #assertAllSlots(until: number): Promise<void> {
-    const info = await this.#reach(until);
-    if (!/^cluster_enabled:1/m.test(info)) return;
+    const info = this.#server.transport.send({ name: "info", keys: [], args: ["cluster"] }, leftUntil(until));
+    const text = await this.#reach(unlessDenied(info), until);
+    if (text === undefined || !/^cluster_enabled:1/m.test(text)) return;
     const nodes = await unlessDenied(
       this.#server.transport.send({ name: "cluster", keys: [], args: ["nodes"] }, leftUntil(until)),
     );
@@ -102,21 +141,18 @@ export class Admission {
   }
 
   /**
-   * Returns INFO over the first connection. If that fails or takes a long time, checks whether the client and the server speak different
-   * protocols.
+   * Returns the first reply. If it fails or takes a long time, checks whether the client and the server speak different protocols. Later
+   * replies need no such check.
    */
-  async #reach(until: number): Promise<string> {
-    const reply = unlessDenied(
-      this.#server.transport.send({ name: "info", keys: [], args: ["cluster"] }, leftUntil(until)),
-    );
-    const info = (await (this.#isReached ? reply : this.#unlessFault(reply, until))) ?? "";
+  async #reach<Reply>(first: Promise<Reply>, until: number): Promise<Reply> {
+    const reply = await (this.#isReached ? first : this.#unlessFault(first, until));
     this.#isReached = true;
     this.#searching.abort(); // The connection works, so there is no fault to search for.
-    return info;
+    return reply;
   }
 
   /** Returns the reply, unless a fault of the protocol is found before the reply arrives, or soon after it has failed. */
-  #unlessFault(reply: Promise<string | undefined>, until: number): Promise<string | undefined> {
+  #unlessFault<Reply>(reply: Promise<Reply>, until: number): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const searched = async (): Promise<void> => {
         const fault = await this.#faultOfProtocol();
@@ -129,7 +165,8 @@ export class Admission {
       });
       reply.then(resolve, (error: Error) => {
         const isTooLate = leftUntil(until) < SEARCH_MS; // After a search, `inTime` would reject first, with a worse reason.
-        if (error instanceof LockMisconfiguredError || isSearching || isTooLate) return reject(error);
+        const isExplained = error instanceof LockMisconfiguredError || replyIn(error) !== undefined;
+        if (isExplained || isSearching || isTooLate) return reject(error);
         const giveUp = (): void => reject(error);
         void searched().then(giveUp);
         systemClock.afterInBackground(leftUntil(until) / 2, giveUp);
@@ -164,17 +201,18 @@ export class Admission {
       .catch((error: unknown) => {
         throw translateError(error);
       });
-    const [outcome, command] = listOf(reply).map(String);
-    if (outcome === "1") return;
-    throw outcome === "2"
-      ? errorOf(INCOMPLETE, new Error(`unknown command in scripts: ${command}`))
-      : errorOf(DENIED, new Error(`NOPERM in scripts: ${command}`));
+    const [outcome, command] = listOf(reply);
+    assertAllowed(outcome, command);
   }
 }
 
 /** The server did not reply to the check in time. */
 class CheckTimeoutError extends NoReplyError {
   override readonly name = "CheckTimeoutError";
+
+  constructor() {
+    super("no reply from Redis to the check before the first lock");
+  }
 }
 
 /**
@@ -183,8 +221,7 @@ class CheckTimeoutError extends NoReplyError {
  */
 function inTime(check: Promise<void>, until: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const giveUp = (): void =>
-      reject(new CheckTimeoutError("no reply from Redis to the check before the first lock"));
+    const giveUp = (): void => reject(new CheckTimeoutError());
     const cancel = systemClock.afterInBackground(leftUntil(until), () =>
       afterIo(systemClock, () => afterIo(systemClock, giveUp)),
     );
@@ -194,6 +231,25 @@ function inTime(check: Promise<void>, until: number): Promise<void> {
 
 function leftUntil(until: number): number {
   return Math.max(until - systemClock.now(), 1);
+}
+
+/** The errors of a node of a cluster about keys that it does not serve. */
+const OF_CLUSTER_NODE = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|CROSSSLOT)\b/;
+
+/** Returns the reply, or undefined if a node of a cluster refused the command. Then a separate check finds out whether it has all keys. */
+async function unlessOfCluster<Reply>(reply: Promise<Reply>): Promise<Reply | undefined> {
+  try {
+    return await reply;
+  } catch (error) {
+    const refusal = replyIn(error);
+    if (refusal !== undefined && OF_CLUSTER_NODE.test(refusal.message)) return undefined;
+    throw error;
+  }
+}
+
+/** Returns the error reply of the server, if the error is one or was translated from one. */
+function replyIn(error: unknown): Error | undefined {
+  return [error, (error as Error).cause].find(isReply);
 }
 
 /** Returns the reply as text, or undefined if the user may not run the command or the server does not have it. */

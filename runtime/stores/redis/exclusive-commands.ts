@@ -15,6 +15,7 @@ import { idsOf, lockTimesOf, type Argument } from "./command";
 import { lockOnly, type Executor, type Keyed, type Operation } from "./executor";
 import {
   acquired,
+  assertAllowed,
   eachAcquired,
   eachReply,
   holderIn,
@@ -35,6 +36,7 @@ import { RAISE_FENCE } from "./scripts/raise-fence";
 import { CLOSE, RELEASE, RELEASE_ALONE, RELEASE_MANY } from "./scripts/release";
 import { RENEW, RENEW_WITH_TOKEN } from "./scripts/renew";
 import { REVOKE } from "./scripts/revoke";
+import { CHECK_AND_ACQUIRE } from "./scripts/rights";
 import { DRAW } from "./scripts/token";
 import type { Server } from "./server";
 
@@ -75,6 +77,18 @@ export class ExclusiveCommands {
     beforeRedis7: (request, timeoutMs) => {
       this.#setCanGet = false;
       return this.#executor.one(this.#acquireByScript, request, timeoutMs);
+    },
+  };
+
+  /** Resolves to undefined if the server must be checked by other commands. */
+  readonly checkAndAcquire: Operation<AcquireRequest, AcquireReply | undefined> = {
+    keys: ({ key }) => [...this.#keysOf(key), this.#server.holdsOf(key)],
+    one: { run: CHECK_AND_ACQUIRE, args: ({ requestId, lockTimeMs }) => [requestId, lockTimeMs] },
+    read: (reply, request, mayHaveRunTwice) => {
+      const [outcome, detail] = listOf(reply) as [Figure, unknown?];
+      if (Number(outcome) === 3) return undefined;
+      assertAllowed(outcome, detail);
+      return this.#acquireBySet.read(detail, request, mayHaveRunTwice);
     },
   };
 

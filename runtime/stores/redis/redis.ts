@@ -132,9 +132,18 @@ export class RedisStore implements WholeStore, StoreQueue, StoreAdmin, StoreBatc
       const sent = this.acquire(withoutReplicas(request), timeoutMs);
       return this.#replicated.confirm(request, sent, timeoutMs);
     }
-    if (!this.#admission.hasPassed)
-      return this.#admission.check(request.key, timeoutMs).then((leftMs) => this.acquire(request, leftMs));
+    if (!this.#admission.hasPassed) return this.#acquireFirst(request, timeoutMs);
     return this.#executor.one(this.#acquisition(request), request, timeoutMs);
+  }
+
+  #acquireFirst(request: AcquireRequest, timeoutMs: number): Promise<AcquireReply> {
+    const acquire = (leftMs: number): Promise<AcquireReply> => this.acquire(request, leftMs);
+    if (request.fencing || isToShare(request) || this.#server.cluster !== undefined)
+      return this.#admission.check(request.key, timeoutMs).then(acquire);
+    const { checkAndAcquire } = this.#exclusive;
+    const both = (leftMs: number): Promise<AcquireReply | undefined> =>
+      this.#executor.one(checkAndAcquire, request, leftMs);
+    return this.#admission.acquire(request.key, timeoutMs, both, acquire);
   }
 
   acquireMany(

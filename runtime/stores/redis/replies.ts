@@ -1,7 +1,8 @@
 import { formatValue } from "../../base/format-value";
 import type { Acquired, NotAcquired, NotHeld, NotReleased, ReleaseReply, Renewed } from "../port";
-import { isWrongType, translateError } from "./errors";
+import { errorOf, isWrongType, translateError } from "./errors";
 import type { Server } from "./server";
+import { DENIED, INCOMPLETE } from "./states";
 
 // Converts the replies of scripts into the replies of the store.
 
@@ -115,4 +116,16 @@ export function holderOf(found: Found): string | undefined {
 /** Returns the holder from the reply of a script that found the key in another state than expected: an array with its value. */
 export function holderIn(reply: unknown): string | undefined {
   return holderOf(listOf(reply)[0] as Found);
+}
+
+/**
+ * Reads the reply about the commands that scripts need.
+ *
+ * @throws {LockMisconfiguredError} if the user may not run one of them, or the server does not have it
+ */
+export function assertAllowed(outcome: unknown, command: unknown): void {
+  if (Number(outcome) === 1) return;
+  throw Number(outcome) === 2
+    ? errorOf(INCOMPLETE, new Error(`unknown command in scripts: ${String(command)}`))
+    : errorOf(DENIED, new Error(`NOPERM in scripts: ${String(command)}`));
 }
