@@ -55,7 +55,7 @@ export class LockManager extends QueueContext {
             onWakeUp: rooted((ticket) => this.#onWakeUp(ticket)),
             onReconnect: rooted(() => this.verifier.doubt(this.leases())),
             onWarning: rooted(onWarning),
-            shortestLeaseMs: () => this.#shortestLeaseMs(),
+            shortestTimeLeftMs: () => this.#shortestTimeLeftMs(),
           });
     if (typeof unsubscribe !== "function") {
       throw new LockOptionError(
@@ -155,11 +155,15 @@ export class LockManager extends QueueContext {
     for (const queue of this.#queues()) yield* queue.leases();
   }
 
-  #shortestLeaseMs(): number {
+  #shortestTimeLeftMs(): number {
     const now = this.clock.now();
     let shortest = Infinity;
-    for (const lease of this.leases())
-      if (!lease.isOver) shortest = Math.min(shortest, lease.untilDeadline(now));
+    for (const queue of this.#queues()) {
+      for (const lease of queue.leases())
+        if (!lease.isOver) shortest = Math.min(shortest, lease.untilDeadline(now));
+      for (const waiter of queue.waiters())
+        shortest = Math.min(shortest, waiter.timeoutMs(now, this.inFlight.usualTimeoutMs));
+    }
     return shortest;
   }
 

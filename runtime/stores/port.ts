@@ -191,10 +191,10 @@ export interface StoreListener {
   /** Reports what a person should know. The store reports each warning once. */
   onWarning(message: string): void;
   /**
-   * Returns the shortest time left of all leases, in milliseconds, or `Infinity` if there is none. The store calls it before it waits for
+   * Returns the shortest time left of all leases and waiters, in milliseconds, or `Infinity` if there is none. The store calls it before it waits for
    * its next attempt to connect.
    */
-  shortestLeaseMs?(): number;
+  shortestTimeLeftMs?(): number;
 }
 
 /**

@@ -35,7 +35,7 @@ const EXCEPTIONS: readonly Exception[] = [
   },
   {
     file: "queue/lock-manager.ts",
-    code: "shortestLeaseMs: () => this.#shortestLeaseMs()",
+    code: "shortestTimeLeftMs: () => this.#shortestTimeLeftMs()",
     reason: "It returns a number and calls nothing of a caller.",
   },
   {
@@ -61,7 +61,7 @@ const EXCEPTIONS: readonly Exception[] = [
   },
   {
     file: "stores/quorum/quorum.ts",
-    code: "shortestLeaseMs: () => listener.shortestLeaseMs?.() ?? Infinity",
+    code: "shortestTimeLeftMs: () => listener.shortestTimeLeftMs?.() ?? Infinity",
     reason: "It returns a number and calls nothing of a caller.",
   },
   {

@@ -7,6 +7,7 @@ import { LockLostError, LockUnreachableError } from "../../runtime/base/errors";
 import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { queueOf } from "../support/auxiliary-keys";
+import { URL_LIBRARIES } from "../support/client-libraries";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
 import { monotonicMs } from "../support/monotonic";
@@ -264,5 +265,24 @@ for (const [name, { begin, end }] of Object.entries({
     await t.throwsAsync(holder, { instanceOf: LockLostError, code: "LOCK_LOST" });
     await end(watcher);
     t.is(await process(t, new Redis(server.port)).call(KEY, PATIENT, () => "in"), "in");
+  });
+}
+
+for (const { title, at } of URL_LIBRARIES) {
+  test(`${title}a caller that arrives during a long pause before a reconnect gets the lock within its wait budget`, async (t) => {
+    const server = await startRedis();
+    t.teardown(server.stop);
+    const proxy = await startTcpProxy(server.port);
+    t.teardown(() => proxy.stop());
+    const store = redisStoreAt(at(`redis://127.0.0.1:${proxy.port}`));
+    const caller = processOver(t, store, "1s");
+    await caller.call(KEY, {}, () => {});
+    // Each connection breaks immediately, and nobody needs one. So the pause grows to more than 1.5 s.
+    for (let pauses = 0; pauses < 7; pauses += 1) {
+      await until(() => store.state?.() === "up");
+      proxy.reset();
+      await until(() => store.state?.() === "down");
+    }
+    t.is(await caller.call(KEY, { retryTimes: 1, waitTime: "1200ms" }, () => "in"), "in");
   });
 }

@@ -1,9 +1,10 @@
 import test from "ava";
 import { LockLostError } from "../../runtime/base/errors";
 import type { Lock } from "../../runtime/lock/lock";
-import { MOST_AT_ONCE } from "../../runtime/stores/port";
+import { MOST_AT_ONCE, type StoreListener } from "../../runtime/stores/port";
 import { deferred } from "../support/deferred";
-import { Fleet, type FleetProcess } from "../support/fleet";
+import { replacing } from "../support/flat-store";
+import { Fleet, FleetProcess } from "../support/fleet";
 import { connectionRefused, replyLate } from "../support/tampered-store";
 
 // After a reconnect the store may have lost its data.
@@ -143,4 +144,27 @@ test("a peek that is answered after the release reports nothing", async (t) => {
   fleet.store.reconnect();
   await fleet.clock.settle();
   t.deepEqual(fleet.warnings, []);
+});
+
+test("the store learns the shortest time left of all holders and waiters", async (t) => {
+  const { clock, memory } = new Fleet();
+  let shortest = (): number | undefined => undefined;
+  const listen = (listener: StoreListener): (() => void) => {
+    shortest = () => listener.shortestTimeLeftMs?.();
+    return memory.listen(listener);
+  };
+  const process = new FleetProcess({ clock, store: replacing(memory, { listen }) });
+  t.is(shortest(), Infinity);
+  const holder = process.lock(KEY, { lockTime: "20s" });
+  t.true(await holder.acquire());
+  t.true(Number(shortest()) > 19_000 && Number(shortest()) <= 20_000);
+  const waiting = process.call(KEY, { retryTimes: 1, waitTime: "2s" }, () => t.fail());
+  const gaveUp = t.throwsAsync(waiting, { code: "LOCK_WAIT_TIME_OUT" });
+  await clock.advance(500);
+  t.is(shortest(), 1_500);
+  await clock.advance(1_500);
+  await gaveUp;
+  t.true(Number(shortest()) > 10_000);
+  await holder.release();
+  t.is(shortest(), Infinity);
 });

@@ -3,29 +3,28 @@ import { Backoff, backoffMs } from "../../runtime/stores/connection/backoff";
 import { VirtualClock } from "../support/virtual-clock";
 
 const SECOND = 1_000;
-const NO_LEASE = Infinity;
+const IDLE = Infinity;
 
 test("delays double up to 3 seconds, with random jitter", (t) => {
-  const longest = Array.from({ length: 12 }, (_, failures) => backoffMs(failures, NO_LEASE, 1));
+  const longest = Array.from({ length: 12 }, (_, failures) => backoffMs(failures, IDLE, 1));
   t.deepEqual(longest.slice(0, 4), [50, 100, 200, 400]);
   t.is(longest.at(-1), 3 * SECOND);
   for (const failures of [0, 3, 30]) {
-    t.is(backoffMs(failures, NO_LEASE, 0), backoffMs(failures, NO_LEASE, 1) / 2);
+    t.is(backoffMs(failures, IDLE, 0), backoffMs(failures, IDLE, 1) / 2);
   }
 });
 
-test("a delay is at most a third of the shortest lease, or 50 ms if that is longer", (t) => {
-  for (const leaseMs of [9 * SECOND, 2 * SECOND, 300, 160]) {
-    t.is(backoffMs(30, leaseMs, 1), Math.min(leaseMs / 3, 3 * SECOND));
-  }
-  for (const leaseMs of [150, 20, 0]) t.is(backoffMs(30, leaseMs, 1), 50);
+test("a delay is at most a fifth of the shortest time left, and 500 ms, but its bound is never below 50 ms", (t) => {
+  for (const leftMs of [60 * SECOND, 2.5 * SECOND]) t.is(backoffMs(30, leftMs, 1), 500);
+  for (const leftMs of [2 * SECOND, 300]) t.is(backoffMs(30, leftMs, 1), leftMs / 5);
+  for (const leftMs of [250, 20, 0, -1]) t.is(backoffMs(30, leftMs, 1), 50);
 });
 
 test("thirty processes without Redis make at most 20 attempts a second", async (t) => {
   const clock = new VirtualClock();
   let attempts = 0;
   for (let process = 0; process < 30; process += 1) {
-    const backoff = new Backoff(clock, () => NO_LEASE);
+    const backoff = new Backoff(clock, () => IDLE);
     const attempt = (): void => {
       attempts += 1;
       backoff.schedule(attempt);
@@ -53,13 +52,13 @@ test("a process reconnects more often as its lease runs out", async (t) => {
   };
   backoff.schedule(attempt);
   await clock.advance(20 * SECOND);
-  pausesMs.forEach((ms, index) => t.true(ms <= Math.max((leftMs[index] ?? 0) / 3, 50), `${ms}`));
-  t.true(Math.max(...pausesMs) > SECOND);
+  pausesMs.forEach((ms, index) => t.true(ms <= Math.max((leftMs[index] ?? 0) / 5, 50), `${ms}`));
+  t.true(Math.max(...pausesMs) > 250);
 });
 
 test("only a connection that lasted resets the delay", async (t) => {
   const clock = new VirtualClock();
-  const backoff = new Backoff(clock, () => NO_LEASE);
+  const backoff = new Backoff(clock, () => IDLE);
   const delay = async (): Promise<number> => {
     const startedAt = clock.now();
     let ranAt: number | undefined;
@@ -79,4 +78,31 @@ test("only a connection that lasted resets the delay", async (t) => {
   backoff.schedule(() => t.fail("stop() cancels the attempt"));
   backoff.stop();
   await clock.advance(10 * SECOND);
+});
+
+test("a caller that arrives during a long delay shortens it", async (t) => {
+  const clock = new VirtualClock();
+  const backoff = new Backoff(clock, () => IDLE);
+  let attempts = 0;
+  const fail = (): void => {
+    attempts += 1;
+    backoff.schedule(fail);
+  };
+  backoff.schedule(fail);
+  await clock.advance(20 * SECOND);
+  for (const [leftMs, longestMs] of [
+    [60 * SECOND, 500],
+    [1 * SECOND, 200],
+    [100, 50],
+    [undefined, 500],
+  ] as const) {
+    attempts = 0;
+    backoff.hurry(leftMs);
+    backoff.hurry(60 * SECOND); // A caller with more time does not prolong the delay.
+    await clock.advance(longestMs);
+    t.is(attempts, 1, `${leftMs}`);
+  }
+  backoff.stop();
+  backoff.hurry(100); // There is no delay to shorten.
+  t.is(clock.pendingTimers, 0);
 });

@@ -48,7 +48,7 @@ function inboxes(clock: VirtualClock): { readonly own: ShardInboxes; readonly co
     addressOf: () => ADDRESS,
     masterAt: () => ({ address: ADDRESS, database: 0 }),
   };
-  const owner = { onWakeUp() {}, onDenied() {}, shortestLeaseMs: () => Infinity };
+  const owner = { onWakeUp() {}, onDenied() {}, shortestTimeLeftMs: () => Infinity };
   const own = new ShardInboxes(
     { topology } as unknown as ClusterPort,
     shards as unknown as Shards,

@@ -229,7 +229,7 @@ export class QuorumStore implements WholeStore, StoreQueue, StoreAdmin, StoreBat
         onWakeUp: (ticket) => listener.onWakeUp(ticket),
         onReconnect: () => listener.onReconnect(),
         onWarning: (message) => listener.onWarning(`${name}: ${message}`),
-        shortestLeaseMs: () => listener.shortestLeaseMs?.() ?? Infinity,
+        shortestTimeLeftMs: () => listener.shortestTimeLeftMs?.() ?? Infinity,
       }),
     );
     return () => {

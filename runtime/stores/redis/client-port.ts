@@ -104,10 +104,10 @@ export interface ClientLibrary {
    * Creates a client that connects, and reconnects until it is closed.
    *
    * @param what the name of the address in `configure()`, for messages
-   * @param shortestLeaseMs returns the shortest time left of all leases. Their renewals cannot wait longer for a connection
+   * @param shortestTimeLeftMs returns the shortest time left of all leases and waiters. They cannot wait longer for a connection
    * @throws {LockOptionError} if the library cannot read the address
    */
-  connect(connection: Connection, what: string, shortestLeaseMs: () => number): OwnClient;
+  connect(connection: Connection, what: string, shortestTimeLeftMs: () => number): OwnClient;
 }
 
 /** A client that belongs to the store. */

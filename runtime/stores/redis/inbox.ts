@@ -14,8 +14,8 @@ export interface InboxOwner {
   onWakeUp(ticket: string | undefined): void;
   /** The user of the client lacks permission for the channel. */
   onDenied(): void;
-  /** Returns the shortest time left of all leases here, in milliseconds. Reconnects wait at most a third of it. */
-  shortestLeaseMs(): number;
+  /** Returns the shortest time left of all leases and waiters here, in milliseconds. Reconnects wait at most a fifth of it. */
+  shortestTimeLeftMs(): number;
 }
 
 /** Receives the wake-ups of a store. */
@@ -46,7 +46,7 @@ export class Inbox implements WakeUpChannel {
   constructor(client: SubscribingPort, owner: InboxOwner) {
     this.#client = client;
     this.#owner = owner;
-    this.#backoff = new Backoff(systemClock, () => owner.shortestLeaseMs());
+    this.#backoff = new Backoff(systemClock, () => owner.shortestTimeLeftMs());
     this.#heartbeat = new Heartbeat(
       systemClock,
       () => this.#subscription?.ping(),
@@ -55,6 +55,7 @@ export class Inbox implements WakeUpChannel {
   }
 
   addressFor(): string {
+    this.#backoff.hurry();
     this.open();
     this.#heartbeat.needed();
     return this.#isDenied ? "" : this.#name;

@@ -84,11 +84,11 @@ export class ReconnectingClient implements OwnClient {
 
   /**
    * @param open creates the connection. It calls the listeners in the root context
-   * @param shortestLeaseMs returns the shortest time left of all leases. Their renewals cannot wait longer for a connection
+   * @param shortestTimeLeftMs returns the shortest time left of all leases and waiters. They cannot wait longer for a connection
    */
-  constructor(open: (listeners: ConnectionListeners) => SingleConnection, shortestLeaseMs: () => number) {
-    this.#backoff = new Backoff(systemClock, shortestLeaseMs);
-    this.#readOnly = new ReadOnlyServer(new Backoff(systemClock, shortestLeaseMs), () => {
+  constructor(open: (listeners: ConnectionListeners) => SingleConnection, shortestTimeLeftMs: () => number) {
+    this.#backoff = new Backoff(systemClock, shortestTimeLeftMs);
+    this.#readOnly = new ReadOnlyServer(new Backoff(systemClock, shortestTimeLeftMs), () => {
       this.#connection.doubt?.();
       this.#reconnect();
     });
@@ -207,6 +207,7 @@ export class ReconnectingClient implements OwnClient {
       );
       this.#waiting.add(waiting);
     });
+    this.#backoff.hurry(timeoutMs);
     // This comes after the timer is set, because the first attempt loads modules, which takes a long time on a busy machine.
     if (this.#connection.isIdle) this.#connection.connect();
     return ready;

@@ -48,10 +48,10 @@ export function portOf(client: GivenClient): ClientPort {
  * Opens a separate connection of the store for a client that cannot keep commands in order, such as a pool. Returns undefined for other clients.
  *
  * @param client a client that {@link assertClient} accepts
- * @param shortestLeaseMs returns the shortest time left of all leases. Their renewals cannot wait longer for a connection
+ * @param shortestTimeLeftMs returns the shortest time left of all leases and waiters. They cannot wait longer for a connection
  */
-export function openOwnBeside(client: GivenClient, shortestLeaseMs: () => number): OwnClient | undefined {
-  return isNodeRedis(client) ? openBeside(client, shortestLeaseMs) : undefined;
+export function openOwnBeside(client: GivenClient, shortestTimeLeftMs: () => number): OwnClient | undefined {
+  return isNodeRedis(client) ? openBeside(client, shortestTimeLeftMs) : undefined;
 }
 
 /** Functions that load the client libraries for URLs. They return undefined if the library is too old, and throw if it cannot be loaded. */

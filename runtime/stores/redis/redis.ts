@@ -57,7 +57,7 @@ export function redisStore(client: GivenClient | UnsupportedUpstash, what = "red
 /** Returns the same store with the additional methods that a quorum needs. */
 export function storeOver(client: GivenClient, what = "redis"): RedisStore {
   readFrom(`\`${what}\``, () => assertClient(client, what));
-  const own = openOwnBeside(client, () => server.shortestLeaseMs());
+  const own = openOwnBeside(client, () => server.shortestTimeLeftMs());
   const server: Server = new Server(own?.port ?? portOf(client), own);
   return new RedisStore(server);
 }
@@ -75,7 +75,7 @@ export function redisStoreAt(address: RedisAddress, what = "redis", log?: Librar
 
 /** Returns the same store with the additional methods that a quorum needs. */
 export function storeAt(library: ClientLibrary, connection: Connection, what = "redis"): RedisStore {
-  const own = library.connect(connection, what, () => server.shortestLeaseMs());
+  const own = library.connect(connection, what, () => server.shortestTimeLeftMs());
   const server: Server = new Server(own.port, own);
   return new RedisStore(server);
 }

@@ -52,7 +52,7 @@ export class Server {
         for (const listener of this.#listeners) listener.onWakeUp(ticket);
       },
       onDenied: () => this.warn(CHANNELS_DENIED),
-      shortestLeaseMs: () => this.shortestLeaseMs(),
+      shortestTimeLeftMs: () => this.shortestTimeLeftMs(),
     };
     const onDown = (): void => {
       if (client.mayResend) this.breaks += 1;
@@ -63,7 +63,7 @@ export class Server {
         onMoved: () => this.#reportReconnect(),
         onNodeAdded: () => this.#hasBeenReady && this.#reportReconnect(),
       });
-      const routes = new Routes(client, shards, () => this.shortestLeaseMs());
+      const routes = new Routes(client, shards, () => this.shortestTimeLeftMs());
       this.cluster = { shards, routes };
       this.transport = {
         send: (command, timeoutMs) => routes.send(command, timeoutMs),
@@ -138,11 +138,11 @@ export class Server {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Returns the shortest time left of all leases of the listeners. */
-  shortestLeaseMs(): number {
+  /** Returns the shortest time left of all leases and waiters of the listeners. */
+  shortestTimeLeftMs(): number {
     let shortest = Infinity;
     for (const listener of this.#listeners) {
-      shortest = Math.min(shortest, listener.shortestLeaseMs?.() ?? Infinity);
+      shortest = Math.min(shortest, listener.shortestTimeLeftMs?.() ?? Infinity);
     }
     return shortest;
   }

@@ -51,11 +51,11 @@ export class Routes {
   readonly #loadedScripts = new WeakMap<ClusterNode, Set<string>>();
   readonly #loads = new WeakMap<ClusterNode, Map<string, Promise<unknown>>>();
 
-  /** @param shortestLeaseMs returns the shortest time left of all leases */
-  constructor(client: ClusterPort, shards: Shards, shortestLeaseMs: () => number) {
+  /** @param shortestTimeLeftMs returns the shortest time left of all leases and waiters */
+  constructor(client: ClusterPort, shards: Shards, shortestTimeLeftMs: () => number) {
     this.#client = client;
     this.#shards = shards;
-    this.#silent = new SilentMasters((node) => client.topology.refresh(node), shortestLeaseMs);
+    this.#silent = new SilentMasters((node) => client.topology.refresh(node), shortestTimeLeftMs);
   }
 
   close(): void {

@@ -65,6 +65,7 @@ export class ShardInboxes implements WakeUpChannel {
       inbox = this.#newInbox(slot);
       this.#inboxes.push(inbox);
     }
+    inbox.backoff.hurry();
     if (inbox.subscribed?.address !== address && !inbox.backoff.isPending) {
       inRoot(() => this.#open(inbox, address));
     }
@@ -87,7 +88,7 @@ export class ShardInboxes implements WakeUpChannel {
       slot,
       subscribed: undefined,
       answer: new Latch(),
-      backoff: new Backoff(this.#clock, () => this.#owner.shortestLeaseMs()),
+      backoff: new Backoff(this.#clock, () => this.#owner.shortestTimeLeftMs()),
       heartbeat: new Heartbeat(
         this.#clock,
         () => inbox.subscribed?.subscription.ping(),

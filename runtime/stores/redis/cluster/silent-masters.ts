@@ -30,12 +30,12 @@ export class SilentMasters {
 
   /**
    * @param ask makes the client ask for the slots
-   * @param shortestLeaseMs returns the shortest time left of all leases. Their renewals cannot wait longer for the new master
+   * @param shortestTimeLeftMs returns the shortest time left of all leases and waiters. They cannot wait longer for the new master
    */
-  constructor(ask: (node: ClusterNode) => void, shortestLeaseMs: () => number, clock = systemClock) {
+  constructor(ask: (node: ClusterNode) => void, shortestTimeLeftMs: () => number, clock = systemClock) {
     this.#clock = clock;
     this.#ask = ask;
-    this.#backoff = new Backoff(clock, shortestLeaseMs);
+    this.#backoff = new Backoff(clock, shortestTimeLeftMs);
     this.#timer = clock.timerInBackground(() => afterIo(clock, () => this.#check()));
   }
 

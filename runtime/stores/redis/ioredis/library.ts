@@ -12,10 +12,10 @@ export class IoredisLibrary implements ClientLibrary {
     this.#Redis = Redis;
   }
 
-  connect(connection: Connection, _what: string, shortestLeaseMs: () => number): OwnClient {
+  connect(connection: Connection, _what: string, shortestTimeLeftMs: () => number): OwnClient {
     return new ReconnectingClient(
-      (listeners) => new IoredisConnection(this.#Redis, connection, listeners, shortestLeaseMs),
-      shortestLeaseMs,
+      (listeners) => new IoredisConnection(this.#Redis, connection, listeners, shortestTimeLeftMs),
+      shortestTimeLeftMs,
     );
   }
 }

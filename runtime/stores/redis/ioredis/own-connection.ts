@@ -37,11 +37,11 @@ export class IoredisConnection implements SingleConnection {
     Redis: RedisClass,
     connection: Connection,
     listeners: ConnectionListeners,
-    shortestLeaseMs: () => number,
+    shortestTimeLeftMs: () => number,
   ) {
     // After ioredis has tried all sentinels, it waits by itself before the next round.
     const sentinelRetryStrategy = (attempt: number): number =>
-      backoffMs(attempt - 1, shortestLeaseMs(), Math.random());
+      backoffMs(attempt - 1, shortestTimeLeftMs(), Math.random());
     this.#ioredis = new (Redis as IoredisClass)({
       ...optionsOf(connection),
       ...ONE_CONNECTION,

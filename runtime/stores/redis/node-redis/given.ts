@@ -36,11 +36,11 @@ export function portOfNodeRedis(client: NodeRedisClient): ClientPort {
 }
 
 /** Opens a separate connection for a client whose own connections are not fit for locks. Returns undefined if they are. */
-export function openBeside(client: NodeRedisClient, shortestLeaseMs: () => number): OwnClient | undefined {
+export function openBeside(client: NodeRedisClient, shortestTimeLeftMs: () => number): OwnClient | undefined {
   const source = sourceOf(client);
   return (
     source &&
-    new ReconnectingClient((listeners) => new NodeRedisConnection(source, listeners), shortestLeaseMs)
+    new ReconnectingClient((listeners) => new NodeRedisConnection(source, listeners), shortestTimeLeftMs)
   );
 }
 

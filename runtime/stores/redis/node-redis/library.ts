@@ -16,18 +16,21 @@ export class NodeRedisLibrary implements ClientLibrary {
     this.#createClient = createClient;
   }
 
-  connect(connection: Connection, what: string, shortestLeaseMs: () => number): OwnClient {
-    const source = this.#sourceOf(connection, what, shortestLeaseMs);
-    return new ReconnectingClient((listeners) => new NodeRedisConnection(source, listeners), shortestLeaseMs);
+  connect(connection: Connection, what: string, shortestTimeLeftMs: () => number): OwnClient {
+    const source = this.#sourceOf(connection, what, shortestTimeLeftMs);
+    return new ReconnectingClient(
+      (listeners) => new NodeRedisConnection(source, listeners),
+      shortestTimeLeftMs,
+    );
   }
 
-  #sourceOf(connection: Connection, what: string, shortestLeaseMs: () => number): Source {
+  #sourceOf(connection: Connection, what: string, shortestTimeLeftMs: () => number): Source {
     const template = this.#createClient(optionsOf(connection, what));
     const { sentinels } = connection;
     if (sentinels === undefined) return new AddressSource(template);
     const { hosts, name } = sentinels;
     const sentinel = this.#createClient(optionsOfSentinels(connection, sentinels));
-    return new SentinelAddress({ master: template, sentinel, hosts, name }, shortestLeaseMs);
+    return new SentinelAddress({ master: template, sentinel, hosts, name }, shortestTimeLeftMs);
   }
 }
 

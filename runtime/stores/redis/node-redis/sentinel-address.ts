@@ -33,12 +33,12 @@ export class SentinelAddress implements Source {
   /** The address of the master, as a sentinel named it last. */
   #found: HostAndPort | undefined;
 
-  /** @param shortestLeaseMs returns the shortest time left of all leases */
-  constructor(templates: SentinelTemplates, shortestLeaseMs: () => number) {
+  /** @param shortestTimeLeftMs returns the shortest time left of all leases and waiters */
+  constructor(templates: SentinelTemplates, shortestTimeLeftMs: () => number) {
     this.#templates = templates;
     this.#watches = templates.hosts.map(
       (address) =>
-        new SentinelWatch({ client: templates.sentinel, address }, shortestLeaseMs, {
+        new SentinelWatch({ client: templates.sentinel, address }, shortestTimeLeftMs, {
           changed: (name) => name === templates.name && this.#moved(),
           subscribed: (sentinel) => void this.#compare(sentinel),
         }),
@@ -132,10 +132,10 @@ class SentinelWatch {
   #subscription: Subscription | undefined;
   #isClosed = false;
 
-  constructor(sentinel: Place, shortestLeaseMs: () => number, listeners: SentinelListeners) {
+  constructor(sentinel: Place, shortestTimeLeftMs: () => number, listeners: SentinelListeners) {
     this.sentinel = sentinel;
     this.#listeners = listeners;
-    this.#backoff = new Backoff(systemClock, shortestLeaseMs);
+    this.#backoff = new Backoff(systemClock, shortestTimeLeftMs);
   }
 
   open(): void {
