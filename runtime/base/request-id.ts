@@ -1,5 +1,4 @@
 import { loadCrypto } from "./node-crypto";
-import { loadUuid } from "./uuid";
 
 const BYTES = 16;
 const NUMBER_BYTES = 6;
@@ -8,7 +7,7 @@ const DRAWN_AT_ONCE = 256;
 
 /** The source of the request IDs of one process. */
 export interface RequestIds {
-  /** The prefix of all its IDs: 12 hex characters, the first 48 bits of a random UUID. */
+  /** The prefix of all its IDs: 12 hex characters, 48 random bits. */
   readonly processNumber: string;
   /** Returns a new ID of 32 hex characters: the process number, and 80 random bits. */
   next(): string;
@@ -16,8 +15,8 @@ export interface RequestIds {
 
 /** Draws a process number. Each configuration has its own, as if it were alone in its process. */
 export function requestIds(): RequestIds {
-  const { randomFillSync } = loadCrypto();
-  const number = Buffer.from(loadUuid()().replaceAll("-", ""), "hex").subarray(0, NUMBER_BYTES);
+  const { randomBytes, randomFillSync } = loadCrypto();
+  const number = randomBytes(NUMBER_BYTES);
   const drawn = Buffer.alloc(DRAWN_AT_ONCE * BYTES);
   let used = drawn.length;
   const draw = (): void => {

@@ -33,7 +33,7 @@ export interface WakeUpChannel {
 export class Inbox implements WakeUpChannel {
   readonly #client: SubscribingPort;
   readonly #owner: InboxOwner;
-  readonly #name = inboxName(loadUuid()());
+  #name: string | undefined;
   readonly #backoff: Backoff;
   readonly #heartbeat: Heartbeat;
   #subscription: Subscription | undefined;
@@ -58,11 +58,16 @@ export class Inbox implements WakeUpChannel {
     this.#backoff.hurry();
     this.open();
     this.#heartbeat.needed();
-    return this.#isDenied ? "" : this.#name;
+    return this.#isDenied ? "" : this.#channel;
   }
 
   get isDenied(): boolean {
     return this.#isDenied;
+  }
+
+  /** The name of the channel. A process in which nobody waits needs none. */
+  get #channel(): string {
+    return (this.#name ??= inboxName(loadUuid()()));
   }
 
   answered(): Promise<void> {
@@ -88,7 +93,7 @@ export class Inbox implements WakeUpChannel {
   }
 
   #connect(): Subscription {
-    const subscription = this.#client.openSubscription(this.#name, {
+    const subscription = this.#client.openSubscription(this.#channel, {
       subscribed: () => this.#subscribed(subscription),
       message: (ticket) => this.#owner.onWakeUp(ticket),
       failed: (error) => {
