@@ -237,6 +237,12 @@ export function assignedIn(
   const visitTarget = (node: TS.Node): void => {
     if (ts.isIdentifier(node)) {
       if (names.has(node.text)) assigned.add(node.text);
+    } else if (ts.isPropertyAssignment(node)) {
+      visitTarget(node.initializer);
+    } else if (ts.isShorthandPropertyAssignment(node)) {
+      visitTarget(node.name);
+    } else if (ts.isBinaryExpression(node)) {
+      visitTarget(node.left); // The right side is the default: `[first = 1] = list`.
     } else if (!ts.isPropertyAccessExpression(node) && !ts.isElementAccessExpression(node)) {
       ts.forEachChild(node, visitTarget);
     }

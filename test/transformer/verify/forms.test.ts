@@ -49,6 +49,13 @@ const FIXTURES: Readonly<Record<string, string>> = {
     /async function pay\(orderNo, limit\) (.*)$/s,
     "function pay(orderNo, limit) { return __asyncGenerator(this, arguments, function* () $1); }",
   ),
+  "yield new Action(Kind.AWAIT_VALUE, lockweave.acquire(lock))": WOVEN.replaceAll(
+    /await (\w+\.?\w+\([^()]*\))/g,
+    "yield new Action(Kind.AWAIT_VALUE, $1)",
+  ).replace(
+    /async function pay\(orderNo, limit\) (.*)$/s,
+    "function pay(orderNo, limit) { return new Wrapper(function* () $1()); }",
+  ),
   "const lock = lockweave.open(...);": WOVEN,
   "for (var lock = lockweave.open(...); !(await lockweave.acquire(lock)); )": changed(
     OPENING,

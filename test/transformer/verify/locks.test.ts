@@ -83,6 +83,10 @@ for (const change of [
   "lock = other;",
   "lock ||= other;",
   "({ lock } = other);",
+  "({ first: lock } = other);",
+  "({ lock = first } = other);",
+  "[{ first: [lock = first] }, ...rest] = other;",
+  "({ ...lock } = other);",
   "for (lock of others) work(lock);",
   "function inner() { lock = other; }",
 ]) {
@@ -103,6 +107,16 @@ for (const change of [
     t.truthy(lockIn(shadowed), shadowed);
   });
 }
+
+test("a lock counts if its body destructures a member that has the name of its variable, or uses it in a default", (t) => {
+  for (const assignment of [
+    "({ lock: first } = other);",
+    "[first = lock] = other;",
+    "for ({ lock: first } of others);",
+  ]) {
+    t.truthy(lockIn(WOVEN.replace("if (orderNo)", `${assignment} if (orderNo)`)), assignment);
+  }
+});
 
 test("a site that opens a lock without the other steps is listed as broken", (t) => {
   t.deepEqual(locksIn(ts, "a.js", WOVEN).broken, []);

@@ -57,6 +57,30 @@ const BODIES = [
   "const { a, ...rest } = await work(id); return { ...rest, [a]: twice(a) };",
 ];
 
+/** Functions whose keys and conditions refer to `this`, to a part of a parameter, or to its default, and generators. */
+const SHAPES = `${HELPERS}
+export class Shops {
+  region = "eu";
+  isOpen = true;
+  /** @redisLock businessFlag=a keyName=this.region */
+  async pay(id) { await work(id); return this.region; }
+  /** @redisLock businessFlag=b keyName=id when=this.isOpen */
+  async bill(id) { return await work(id, this.region); }
+  /** @redisLock businessFlag=c keyName=this.region onFailure=skip skipValue=this.region */
+  ship = async (id) => { await work(id, this.region); };
+  /** @redisLock businessFlag=d keyName=this.region,id */
+  async *list(id) { yield 1; await work(id); }
+}
+/** @redisLock businessFlag=e keyName=id */
+export async function refund({ id, live = 3, ...rest }) { await work(id); return { live, ...rest }; }
+/** @redisLock businessFlag=f keyName=live */
+export async function close({ order: { id, live = 3 }, by }) { await work(id, by); return live; }
+/** @redisLock businessFlag=g keyName=live */
+export async function reopen(id, live = "x") { await work(id); return live; }
+/** @redisLock businessFlag=h keyName=id */
+export async function* all(id, live = 3) { yield live; yield* await list(id); }
+`;
+
 /** Returns woven code with locks of a function, a method, and an arrow function. */
 function wovenCode(tag: string, body: string, target: ts.ScriptTarget | undefined): string {
   const inArrow = body.includes("arguments") ? "return id;" : body;
@@ -67,6 +91,10 @@ export class Orders { /** @redisLock businessFlag=b ${tag} */ async pay(id, live
 /** @redisLock businessFlag=c ${tag} */
 export const ship = async (id, live) => { ${inArrow} };
 `;
+  return wovenFor(target, source);
+}
+
+function wovenFor(target: ts.ScriptTarget | undefined, source: string): string {
   const { code } = weave("a.js", source, { ts, module: "esm" }) ?? { code: "" };
   if (target === undefined) return code;
   return ts.transpileModule(code, { compilerOptions: { target, module: ts.ModuleKind.ESNext } }).outputText;
@@ -76,28 +104,28 @@ function locksOf(code: string): readonly Lock[] {
   return locksIn(ts, "a.js", code).locks;
 }
 
-for (const [name, { load, isInMatrix }] of Object.entries(MINIFIERS)) {
+for (const [name, { load, isInMatrix, unread = [] }] of Object.entries(MINIFIERS)) {
   const run = isInMatrix ? inMatrix : test;
 
   run(`each lock counts after ${name} rewrote it, whatever its settings are`, async (t) => {
     const minify = await load();
     const random = new SeededRandom(1);
-    for (const tag of TAGS) {
-      for (const body of BODIES) {
-        for (const target of TARGETS) {
-          const code = wovenCode(tag, body, target);
-          const made = locksOf(code);
-          t.is(made.length, 3, code);
-          const minified = await minify(code, random);
-          const found = locksOf(minified);
-          const refused = made.filter((one) => !found.some((other) => isSame(one, other, "loose")));
-          t.deepEqual(
-            refused.map(({ site }) => site),
-            [],
-            `${tag}\n${minified}`,
-          );
-        }
-      }
+    const assertAllCount = async (code: string, count: number): Promise<void> => {
+      const made = locksOf(code);
+      t.is(made.length, count, code);
+      const minified = await minify(code, random);
+      const found = locksOf(minified);
+      const refused = made.filter((one) => !found.some((other) => isSame(one, other, "loose")));
+      t.deepEqual(
+        refused.map(({ site }) => site).filter((site) => !unread.includes(site)),
+        [],
+        `${code}\n${minified}`,
+      );
+    };
+    for (const target of TARGETS) {
+      for (let round = 0; round < 15; round += 1) await assertAllCount(wovenFor(target, SHAPES), 8);
+      for (const tag of TAGS)
+        for (const body of BODIES) await assertAllCount(wovenCode(tag, body, target), 3);
     }
   });
 

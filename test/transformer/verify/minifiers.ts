@@ -18,6 +18,8 @@ export interface Minifier {
   readonly load: () => Minify | Promise<Minify>;
   /** Whether only the matrix has it. */
   readonly isInMatrix: boolean;
+  /** The functions of `SHAPES` whose locks do not count after it rewrote them, because it writes them in forms that nothing else uses. */
+  readonly unread?: readonly string[];
 }
 
 type Settings = Record<string, unknown>;
@@ -121,7 +123,7 @@ async function closure(): Promise<Minify> {
     const script = code
       .replace(/import \* as (\w+) from "([^"]+)"/, 'const $1 = require("$2")')
       .replaceAll(/^export /gm, "");
-    const exported = [...code.matchAll(/^export (?:async )?(?:class|function|const) (\w+)/gm)];
+    const exported = [...code.matchAll(/^export (?:async )?(?:class|function\*?|const) (\w+)/gm)];
     const lines = exported.map(([, name]) => `exports.${name} = ${name};`);
     const file = join(dir, "woven.js");
     await writeFile(file, [script, ...lines].join("\n"));
@@ -172,5 +174,5 @@ export const MINIFIERS: Readonly<Record<string, Minifier>> = {
   swc: { load: swc, isInMatrix: true },
   Babel: { load: babel, isInMatrix: true },
   "javascript-obfuscator": { load: obfuscator, isInMatrix: true },
-  "Closure Compiler": { load: closure, isInMatrix: true },
+  "Closure Compiler": { load: closure, isInMatrix: true, unread: ["refund", "close"] },
 };

@@ -59,10 +59,12 @@ function isMemberName(ts: Parser, name: TS.Node): boolean {
 // ---- what no minifier changes ---------------------------------------------------------------------------
 
 /**
- * For each name in a function: the parameter that it refers to (`0`), or a part of that parameter (`0.order`). It is `undefined` for a
+ * For each name in a function: the parameter that it refers to (`0`), a part of that parameter (`0.order`), or `this`. It is `undefined` for a
  * variable that the compiler added.
  */
 export type Bindings = ReadonlyMap<string, string | undefined>;
+
+const THIS = "this";
 
 /** Returns the bindings of the function's parameters, and of the variables that are declared before its actual body. */
 export function bindingsOf(
@@ -84,15 +86,53 @@ export function bindingsOf(
       bind(element.name, path && `${path}.${dotDotDotToken ? "..." : ""}${label}`);
     });
   };
+  for (const name of copiesOfThis(ts, owner)) bindings.set(name, THIS);
   for (const fn of [functionAround(ts, owner), owner]) {
     fn?.parameters.forEach(({ name }, index) => bind(name, String(index)));
   }
-  for (const { name, initializer } of declared) {
-    // For old targets, compilers destructure parameters in the body: `var { order } = _a`.
-    const isCopy = initializer !== undefined && ts.isIdentifier(initializer);
-    bind(name, isCopy ? bindings.get(initializer.text) : undefined);
-  }
+  for (const { name, initializer } of declared) bind(name, initializer && pathOf(ts, initializer, bindings));
   return bindings;
+}
+
+/**
+ * Returns what the value refers to, if it is a parameter or a part of one. For old targets, compilers destructure parameters in the body:
+ * `var { order } = _a`, or `var _b = _a.limit, limit = _b === void 0 ? 5 : _b`.
+ */
+function pathOf(ts: Parser, value: TS.Expression, bindings: Bindings): string | undefined {
+  const inner = withoutParentheses(ts, value);
+  if (ts.isIdentifier(inner)) return bindings.get(inner.text);
+  if (ts.isConditionalExpression(inner) && ts.isBinaryExpression(inner.condition)) {
+    const { left, operatorToken, right } = inner.condition;
+    const isDefault =
+      operatorToken.kind === ts.SyntaxKind.EqualsEqualsEqualsToken && constantOf(ts, right)?.value === null;
+    const path = pathOf(ts, inner.whenFalse, bindings);
+    return isDefault && pathOf(ts, left, bindings) === path ? path : undefined;
+  }
+  if (!ts.isPropertyAccessExpression(inner) && !ts.isElementAccessExpression(inner)) return undefined;
+  const path = pathOf(ts, inner.expression, bindings);
+  const member = ts.isPropertyAccessExpression(inner)
+    ? inner.name.text
+    : constantOf(ts, inner.argumentExpression)?.value;
+  return path === undefined || path === THIS || member === undefined ? undefined : `${path}.${member}`;
+}
+
+/** Returns the variables of the functions around this one that are copies of `this`, which compilers add for old targets: `var _this = this`. */
+function copiesOfThis(ts: Parser, owner: TS.SignatureDeclaration): string[] {
+  const names: string[] = [];
+  for (let node: TS.Node = owner.parent; !ts.isSourceFile(node); node = node.parent) {
+    if (!ts.isFunctionLike(node) || !("body" in node) || node.body === undefined) continue;
+    for (const { name, initializer } of variablesOf(ts, node.body)) {
+      if (ts.isIdentifier(name) && initializer?.kind === ts.SyntaxKind.ThisKeyword) names.push(name.text);
+    }
+  }
+  return names;
+}
+
+function variablesOf(ts: Parser, body: TS.Node): readonly TS.VariableDeclaration[] {
+  if (!ts.isBlock(body)) return [];
+  return body.statements
+    .filter(ts.isVariableStatement)
+    .flatMap(({ declarationList }) => declarationList.declarations);
 }
 
 function labelOf(ts: Parser, key: TS.Node): string {
@@ -100,18 +140,25 @@ function labelOf(ts: Parser, key: TS.Node): string {
 }
 
 /**
- * Returns the function outside of the generator that old targets make of an async body. The generator is an argument of a call, and the
- * parameters are those of the outer function.
+ * Returns the function outside of the generator that old targets make of an async body. The parameters are those of the outer function. The
+ * generator is an argument of a call, or part of its callee if a minifier inlined a helper: `(fn = function* () {}, () => {})()`.
  */
 export function functionAround(
   ts: Parser,
   owner: TS.SignatureDeclaration,
 ): TS.SignatureDeclaration | undefined {
   const { asteriskToken } = owner as Partial<TS.FunctionExpression>;
-  if (asteriskToken === undefined || !ts.isCallExpression(owner.parent)) return undefined;
-  for (let node: TS.Node = owner.parent; !ts.isSourceFile(node); node = node.parent) {
-    if (ts.isFunctionLike(node)) return node;
+  if (asteriskToken === undefined) return undefined;
+  let node: TS.Node = owner.parent;
+  while (
+    ts.isParenthesizedExpression(node) ||
+    ts.isBinaryExpression(node) ||
+    ts.isPropertyAccessExpression(node)
+  ) {
+    node = node.parent;
   }
+  if (!ts.isCallExpression(node)) return undefined;
+  for (; !ts.isSourceFile(node); node = node.parent) if (ts.isFunctionLike(node)) return node;
   return undefined;
 }
 
@@ -158,14 +205,14 @@ export function essenceOf(
     } else if (ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) {
       literals += node.text;
     } else if (node.kind === ts.SyntaxKind.ThisKeyword) {
-      reads.add("this");
+      reads.add(THIS);
     } else if (ts.isCallExpression(node) && isForeign(ts, node.expression, bindings)) {
       node.arguments.forEach(visit); // A call remains a call, whatever its name: `lockweave.jsonField(body, "id")`.
     } else if (isForeign(ts, node, bindings)) {
       literals += HOLE;
     } else if (ts.isIdentifier(node)) {
       const binding = bindings.get(node.text);
-      if (binding !== undefined) reads.add(`parameter ${binding}`);
+      if (binding !== undefined) reads.add(binding === THIS ? THIS : `parameter ${binding}`);
     } else if (ts.isPropertyAccessExpression(node)) {
       visit(node.expression);
       if (ts.isIdentifier(node.name)) reads.add(`.${node.name.text}`);

@@ -95,6 +95,16 @@ const AWAITS: readonly FormOf<TS.Expression>[] = [
       return inner === undefined || another !== undefined ? undefined : withoutParentheses(ts, inner);
     },
   },
+  {
+    example: "yield new Action(Kind.AWAIT_VALUE, lockweave.acquire(lock))",
+    by: "Closure Compiler, for async generators",
+    read: (ts, node) => {
+      const value = yieldedValue(ts, node);
+      const [kind, inner, another] = (value && ts.isNewExpression(value) && value.arguments) || [];
+      const isAwait = kind && ts.isPropertyAccessExpression(kind) && kind.name.text === "AWAIT_VALUE";
+      return isAwait && inner && another === undefined ? withoutParentheses(ts, inner) : undefined;
+    },
+  },
 ];
 
 function yieldedValue(ts: Parser, node: TS.Node): TS.Expression | undefined {
