@@ -125,7 +125,7 @@ async function itsCommands(port: number, callers: number): Promise<Team> {
     members,
     async runSections(member, turn) {
       const keys = Array.from({ length: size }, (_, nth) => `LOCK_bench_${member}:${nth}:${turn}`);
-      const queues = keys.map((key) => `lockweave:2:queue:{${key}}`);
+      const queues = keys.map((key) => `lockweave:1:queue:{${key}}`);
       const [key = "", queue = ""] = [keys[0], queues[0]];
       if (callers === 1) {
         await redis.set(key, id, "PX", LOCK_TIME_MS, "NX", "GET");

@@ -306,7 +306,7 @@ const ENTRIES = 1_000_000;
  */
 const FILL = `
 for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do
-  local waiter = string.format("%032x", n) .. " lockweave:2:inbox:nobody"
+  local waiter = string.format("%032x", n) .. " lockweave:1:inbox:nobody"
   redis.call("ZADD", KEYS[1], n, waiter, ARGV[3], "-" .. waiter)
 end
 redis.call("PEXPIRE", KEYS[1], 600000)
@@ -328,7 +328,7 @@ const QUEUES: Readonly<Record<string, { readonly script: string; readonly args: 
 /** Lets callers of each kind come and go at a crowded queue. The server reports how long the longest of their commands took. */
 async function playQueues(server: RedisServer, client: Redis): Promise<void> {
   const key = "LOCK_crowded";
-  const queue = `lockweave:2:queue:{${key}}`;
+  const queue = `lockweave:1:queue:{${key}}`;
   const store = redisStore(server.client());
   for (const [title, { script, args }] of Object.entries(QUEUES)) {
     for (let from = 1; from <= ENTRIES; from += 20_000)
@@ -348,7 +348,7 @@ async function playQueues(server: RedisServer, client: Redis): Promise<void> {
       console.log(
         `  ${title}, ${kind}: ${before - left} of ${before} members removed by ${commands} commands, each ${cpuUs.toFixed(0)} µs of Redis, the longest ${longest} ms by the clock (goal: 5); an unrelated client waited ${percentile(beside, 0.99).toFixed(1)} ms at p99, at most ${Math.max(...beside).toFixed(1)} ms`,
       );
-      await client.unlink(key, `lockweave:2:holds:{${key}}`);
+      await client.unlink(key, `lockweave:1:holds:{${key}}`);
     }
     await client.unlink(queue);
   }

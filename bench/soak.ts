@@ -66,7 +66,7 @@ async function main(): Promise<void> {
   await Promise.all(members.map((member) => member.shutdown()));
   await admin.del(...HELD_KEYS);
   const keys = await admin.keys("*");
-  const counters = keys.filter((key) => key.startsWith("lockweave:2:fence:"));
+  const counters = keys.filter((key) => key.startsWith("lockweave:1:fence:"));
   const left = keys.filter((key) => !counters.includes(key));
   const listenersAfter = clients.map(listeners).join(" ");
   await redis.stop();

@@ -44,7 +44,7 @@ inMatrixSerially(
   async (t) => {
     const id = "a".repeat(32);
     await admin.set("LOCK_pay", id, "PX", 600_000);
-    await admin.setrange(`lockweave:2:process:${id.slice(0, 12)}`, BYTES, "x");
+    await admin.setrange(`lockweave:1:process:${id.slice(0, 12)}`, BYTES, "x");
     await admin.setrange("LOCK_long", BYTES, "x");
     for (const args of [["top"], ["top", "--json"], ["inspect", "LOCK_pay"]]) {
       const sent = await sentWhile(async () => {
@@ -64,7 +64,7 @@ async function fill(): Promise<void> {
   await admin.call(
     "EVAL",
     `for i = 1, ${LOCKS} do redis.call("SET", "LOCK_many_" .. i, string.format("%032x", i)) end
-redis.call("ZADD", "lockweave:2:queue:{LOCK_many_${LOCKS}}", 1, string.rep("f", 32))`,
+redis.call("ZADD", "lockweave:1:queue:{LOCK_many_${LOCKS}}", 1, string.rep("f", 32))`,
     0,
   );
 }

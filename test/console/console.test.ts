@@ -58,7 +58,7 @@ async function snapshot(...args: readonly string[]): Promise<Snapshot> {
 }
 
 const hasWaiter = async (key: string): Promise<boolean> =>
-  (await admin.zcard(`lockweave:2:queue:{${key}}`)) > 0;
+  (await admin.zcard(`lockweave:1:queue:{${key}}`)) > 0;
 
 outsideMatrixSerially(
   "top shows holders and waiters, with the host and pid that announced them",
@@ -173,7 +173,7 @@ outsideMatrixSerially(
     // The process acquires the lock after it has announced itself.
     await admin.set("LOCK_pay_1", "somebody");
     const holder = await program('void obtain(lockKey("pay", 1), { waitTime: "60s" });');
-    await until(async () => (await admin.keys("lockweave:2:process:*")).length === 1);
+    await until(async () => (await admin.keys("lockweave:1:process:*")).length === 1);
     await admin.del("LOCK_pay_1");
     await until(() => changes().includes(`LOCK_pay_1 acquired ${holder.pid}`));
     await program('void withLock(lockKey("pay", 1), { waitTime: "60s" }, never);');
@@ -222,7 +222,7 @@ outsideMatrixSerially(
 inMatrixSerially("--prefix is literal, even if it contains special characters of SCAN", async (t) => {
   const prefix = String.raw`a[bc]?*\:`;
   await admin.set(`${prefix}LOCK_pay`, "somebody", "PX", 60_000);
-  await admin.zadd(`${prefix}lockweave:2:queue:{${prefix}mutex}`, 1, "f".repeat(32));
+  await admin.zadd(`${prefix}lockweave:1:queue:{${prefix}mutex}`, 1, "f".repeat(32));
   await admin.set(String.raw`abx\:LOCK_alien`, "somebody", "PX", 60_000);
   const { locks } = await snapshot("--prefix", prefix);
   t.deepEqual(locks.map(({ key }) => key).toSorted(), ["LOCK_pay", "mutex"]);
@@ -278,7 +278,7 @@ inMatrixSerially("top ignores an invalid announcement", async (t) => {
     '{"host":7,"pid":1e300,"holds":[7,{"key":7},{"key":"LOCK_pay","forMs":-1}]}',
     '{"holds":{}}',
   ]) {
-    await admin.set(`lockweave:2:process:${"a".repeat(12)}`, said, "PX", 60_000);
+    await admin.set(`lockweave:1:process:${"a".repeat(12)}`, said, "PX", 60_000);
     const [lock] = (await snapshot()).locks;
     t.deepEqual(lock?.holders[0]?.process, { number: "a".repeat(12) }, said);
     t.is(lock?.holders[0]?.forMs, undefined, said);
@@ -294,7 +294,7 @@ inMatrixSerially("top shortens very long texts, and prints no escape characters"
     pid: 7,
     holds: [{ key: "LOCK_pay", site: escape + "s".repeat(100_000), forMs: 5_000 }],
   };
-  await admin.set(`lockweave:2:process:${"a".repeat(12)}`, JSON.stringify(said), "PX", 60_000);
+  await admin.set(`lockweave:1:process:${"a".repeat(12)}`, JSON.stringify(said), "PX", 60_000);
   const { stdout } = await lockweave(["top"]);
   t.true(stdout.length < 10_000);
   t.false(stdout.includes("\u001B"));
@@ -456,18 +456,18 @@ outsideMatrixSerially(
   "only a process with announce: true writes an announcement, which expires within 60 s",
   async (t) => {
     await program('await obtain(lockKey("pay", 1));');
-    const [name = ""] = await admin.keys("lockweave:2:process:*");
-    t.regex(name, /^lockweave:2:process:[0-9a-f]{12}$/);
+    const [name = ""] = await admin.keys("lockweave:1:process:*");
+    t.regex(name, /^lockweave:1:process:[0-9a-f]{12}$/);
     t.is(name.slice(-12), ((await admin.get("LOCK_pay_1")) ?? "").slice(0, 12));
     const left = await admin.pttl(name);
     t.true(left > 0 && left <= 60_000);
     await program('await obtain(lockKey("pay", 2));', `{ redis: ${JSON.stringify(server.url)} }`);
-    t.is((await admin.keys("lockweave:2:process:*")).length, 1);
+    t.is((await admin.keys("lockweave:1:process:*")).length, 1);
   },
 );
 
 async function announcedKeys(): Promise<string[][]> {
-  const names = await admin.keys("lockweave:2:process:*");
+  const names = await admin.keys("lockweave:1:process:*");
   const said = await Promise.all(names.map((name) => admin.get(name)));
   return said
     .map((text) => (JSON.parse(text ?? "{}") as { holds?: { key: string }[] }).holds ?? [])

@@ -46,10 +46,10 @@ async function writeHostileLocks(): Promise<void> {
     const number = index.toString(16).padStart(12, "b");
     const id = number + "0".repeat(20);
     await admin.set(`LOCK_${text}`, index % 2 === 0 ? text : id, "PX", 600_000);
-    await admin.zadd(`lockweave:2:queue:{LOCK_${text}}`, 1, `${id} ${text}`, 2, text);
+    await admin.zadd(`lockweave:1:queue:{LOCK_${text}}`, 1, `${id} ${text}`, 2, text);
     const locks = [{ key: `LOCK_${text}`, site: text, forMs: 5_000 }];
     const announcement = { host: text, pid: 7, version: text, holds: locks, waits: locks };
-    await admin.set(`lockweave:2:process:${number}`, JSON.stringify(announcement), "PX", 60_000);
+    await admin.set(`lockweave:1:process:${number}`, JSON.stringify(announcement), "PX", 60_000);
   }
 }
 
@@ -118,7 +118,7 @@ const WRONG: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
 for (const [what, write] of Object.entries(WRONG)) {
   inMatrixSerially(`the scanner still shows a lock if its holder's announcement is ${what}`, async (t) => {
     await admin.set("LOCK_pay", ID, "PX", 600_000);
-    await write(`lockweave:2:process:${PROCESS}`);
+    await write(`lockweave:1:process:${PROCESS}`);
     const { locks } = await new LockScanner(deployment).look();
     t.deepEqual(locks[0]?.holders[0]?.process, { number: PROCESS });
     t.is((await new LockScanner(deployment).lookAtOne("LOCK_pay"))?.row.key, "LOCK_pay");
@@ -128,7 +128,7 @@ for (const [what, write] of Object.entries(WRONG)) {
     `the scanner shows ${what} in place of a lock and its queue as held, and release refuses it`,
     async (t) => {
       await write("LOCK_pay");
-      await write("lockweave:2:queue:{LOCK_pay}");
+      await write("lockweave:1:queue:{LOCK_pay}");
       t.is((await new LockScanner(deployment).lookAtOne("LOCK_pay"))?.row.state, "held");
       await new LockScanner(deployment).look();
       t.is(typeof (await new Releases(deployment).ask("LOCK_pay", false)), "string");
@@ -139,7 +139,7 @@ for (const [what, write] of Object.entries(WRONG)) {
 
 inMatrixSerially("top lists a lock without an error if an announcement is a sorted set", async (t) => {
   await admin.set("LOCK_pay", ID, "PX", 600_000);
-  await admin.zadd(`lockweave:2:process:${PROCESS}`, 1, "a");
+  await admin.zadd(`lockweave:1:process:${PROCESS}`, 1, "a");
   const { code, stdout, stderr } = await programs.lockweave(["top"]);
   t.deepEqual([code, stderr], [0, ""]);
   t.regex(stdout, new RegExp(`LOCK_pay +${PROCESS}`));
@@ -203,7 +203,7 @@ inMatrixSerially("top prints the NOPERM message and no stack trace if Redis forb
 
 inMatrixSerially("a Redis user who may not read announcements still sees the locks", async (t) => {
   await admin.set("LOCK_pay", ID, "PX", 600_000);
-  const keys = ["~LOCK_*", "~lockweave:2:queue*"];
+  const keys = ["~LOCK_*", "~lockweave:1:queue*"];
   await admin.call("ACL", "SETUSER", "blind", "reset", "on", ">secret", ...keys, "&*", "+@all");
   const blind = await openDeployment({
     redis: [server.url.replace("redis://", BLIND)],

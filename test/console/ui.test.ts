@@ -221,7 +221,7 @@ inMatrixSerially(
     const pipeline = admin.pipeline();
     for (let index = 0; index < 300; index += 1)
       pipeline.set(`LOCK_many_${index}`, `${index}`.padStart(32, "0"), "PX", 60_000);
-    pipeline.zadd("lockweave:2:queue:{LOCK_many_299}", 1, "f".repeat(32));
+    pipeline.zadd("lockweave:1:queue:{LOCK_many_299}", 1, "f".repeat(32));
     await pipeline.exec();
     await until(async () => (await stateOf()).count.locks === 300);
     const { locks, more } = await stateOf();

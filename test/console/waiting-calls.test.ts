@@ -123,7 +123,7 @@ test.serial(
     try {
       const [silent, announced] = ["a", "b"].map((digit) => digit.repeat(32));
       await admin.mset("LOCK_silent", silent ?? "", "LOCK_announced", announced ?? "");
-      await admin.zadd("lockweave:2:queue:{LOCK_silent}", 1, silent ?? "");
+      await admin.zadd("lockweave:1:queue:{LOCK_silent}", 1, silent ?? "");
       const about = {
         host: "vm",
         pid: 7,
@@ -135,7 +135,7 @@ test.serial(
         ],
         unlisted: { holds: 0, calls: 40 },
       };
-      await admin.set(`lockweave:2:process:${"b".repeat(12)}`, JSON.stringify(about), "PX", 60_000);
+      await admin.set(`lockweave:1:process:${"b".repeat(12)}`, JSON.stringify(about), "PX", 60_000);
       const { stdout } = await programs.lockweave(["top"]);
       t.true(
         stdout.startsWith(
@@ -148,14 +148,14 @@ test.serial(
       for (const calls of [0, -1, 1.5, 1e300, "3", null, {}]) {
         const waits = [{ key: "LOCK_announced", forMs: 5_000, calls }];
         const invalid = { holds: about.holds, waits, unlisted: { calls } };
-        await admin.set(`lockweave:2:process:${"b".repeat(12)}`, JSON.stringify(invalid), "PX", 60_000);
+        await admin.set(`lockweave:1:process:${"b".repeat(12)}`, JSON.stringify(invalid), "PX", 60_000);
         const { locks, unlistedCalls } = await snapshotWith(inRedis(server.url), () => true);
         t.is(unlistedCalls, 0, JSON.stringify(calls));
         t.is(locks.find((one: LockRow) => one.key === "LOCK_announced")?.waiting, 1, JSON.stringify(calls));
       }
       // The process has acquired the lock since its announcement, so one of the calls that waited then is the holder now.
       const earlier = { waits: [{ key: "LOCK_announced", forMs: 5_000, calls: 3 }] };
-      await admin.set(`lockweave:2:process:${"b".repeat(12)}`, JSON.stringify(earlier), "PX", 60_000);
+      await admin.set(`lockweave:1:process:${"b".repeat(12)}`, JSON.stringify(earlier), "PX", 60_000);
       const { locks } = await snapshotWith(inRedis(server.url), () => true);
       t.like(
         locks.find(({ key }) => key === "LOCK_announced"),

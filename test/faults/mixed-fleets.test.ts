@@ -113,7 +113,7 @@ test.serial(
     const waiters: FleetProcess[] = [];
     for (const library of [...LIBRARIES, ...LIBRARIES]) waiters.push(await process(await stores[library]()));
     const subscribers = async (): Promise<number> => {
-      const inboxes = (await admin.pubsub("CHANNELS", "lockweave:2:inbox:*")) as string[];
+      const inboxes = (await admin.pubsub("CHANNELS", "lockweave:1:inbox:*")) as string[];
       return inboxes.length;
     };
     /** The other members of the queue begin with a dash: they are the deadlines of its waiters. */

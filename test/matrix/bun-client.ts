@@ -29,7 +29,7 @@ const QUIET = { woven: false, logger: { warn: () => {} } };
 afterEach(() => shutdown({ patience: "0s" }));
 
 async function inboxes(): Promise<number> {
-  return ((await admin.send("PUBSUB", ["CHANNELS", "lockweave:2:inbox:*"])) as string[]).length;
+  return ((await admin.send("PUBSUB", ["CHANNELS", "lockweave:1:inbox:*"])) as string[]).length;
 }
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
@@ -88,7 +88,7 @@ test("a waiter gets wake-ups again after its subscription was killed", async () 
   await admin.send("SET", ["LOCK_bun", "another program", "PX", "60000"]);
   const waiting = withLock("LOCK_bun", { waitTime: "60s" }, () => "in");
   await until(async () => (await inboxes()) === 1);
-  const [before] = (await admin.send("PUBSUB", ["CHANNELS", "lockweave:2:inbox:*"])) as string[];
+  const [before] = (await admin.send("PUBSUB", ["CHANNELS", "lockweave:1:inbox:*"])) as string[];
   await admin.send("CLIENT", ["KILL", "TYPE", "pubsub"]);
   await until(async () => (await inboxes()) === 0);
   await until(async () => (await inboxes()) === 1);
@@ -217,7 +217,7 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
 
 /** Whether the key has a queue. */
 function isAwaited(key: string): Promise<boolean> {
-  return admin.exists("lockweave:2:queue:{" + key + "}");
+  return admin.exists("lockweave:1:queue:{" + key + "}");
 }
 
 async function isFree(key: string): Promise<void> {

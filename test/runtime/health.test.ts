@@ -254,7 +254,7 @@ test.serial("ready() of a quorum needs a majority of masters that accept locks",
   t.teardown(() => masters.stop());
   const clients = await Promise.all(
     [0, 1, 2].map(async (n) => {
-      const access = n === 0 ? SMALLEST_ACCESS.replace("&lockweave:2:*", "") : SMALLEST_ACCESS;
+      const access = n === 0 ? SMALLEST_ACCESS.replace("&lockweave:1:*", "") : SMALLEST_ACCESS;
       await masters
         .server(n)
         .client()

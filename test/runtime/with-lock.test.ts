@@ -310,7 +310,7 @@ test.after("no timer and no ticket remains", (t) => {
   t.is(fleet.store.enqueueRequests.length, 0, "no caller joined a queue");
 });
 
-for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
+for (const key of ["lockweave:", "lockweave:1:queue:{LOCK_payOrder_1}"]) {
   test(`withLock() and obtain() reject ${key}, because Lockweave keeps that prefix for its queues`, async (t) => {
     const expected = {
       instanceOf: LockKeyError,
@@ -326,7 +326,7 @@ for (const key of ["lockweave:", "lockweave:2:queue:{LOCK_payOrder_1}"]) {
 }
 
 test("lockKey() never makes a key with the prefix of the queues", (t) => {
-  t.is(lockKey("lockweave:2:queue", "a"), "LOCK_lockweave:2:queue_a");
+  t.is(lockKey("lockweave:1:queue", "a"), "LOCK_lockweave:1:queue_a");
 });
 
 test("withLock() rejects a list of keys with a hole, and does not run the body", async (t) => {

@@ -102,7 +102,7 @@ async function difference(steps: readonly Step[], tamper: Tamper): Promise<strin
   if (found !== undefined) return isSlow(startedAt) ?? found;
   const left = await client.keys(`*${prefix}*`);
   if (left.length > 0) await client.del(left);
-  const queues = left.filter((key) => !key.startsWith("lockweave:2:fence:"));
+  const queues = left.filter((key) => !key.startsWith("lockweave:1:fence:"));
   return queues.length > 0 ? `${JSON.stringify(steps)}\nis left in Redis: ${queues.join(", ")}` : undefined;
 }
 

@@ -137,5 +137,5 @@ export async function timedProcess(client: Redis, opener: string): Promise<Timed
 }
 
 async function inboxes(client: Redis): Promise<string[]> {
-  return (await client.pubsub("CHANNELS", "lockweave:2:inbox:*")) as string[];
+  return (await client.pubsub("CHANNELS", "lockweave:1:inbox:*")) as string[];
 }

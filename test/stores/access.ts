@@ -3,4 +3,4 @@
  * keyPrefix precedes both patterns.
  */
 export const SMALLEST_ACCESS =
-  "~LOCK_* ~lockweave:2:* &lockweave:2:* +eval +evalsha +set +get +mget +del +unlink +exists +pexpire +pttl +time +zadd +zrem +zscore +zcount +zrangebyscore +zrevrange +zrevrangebyscore +publish +subscribe +info";
+  "~LOCK_* ~lockweave:1:* &lockweave:1:* +eval +evalsha +set +get +mget +del +unlink +exists +pexpire +pttl +time +zadd +zrem +zscore +zcount +zrangebyscore +zrevrange +zrevrangebyscore +publish +subscribe +info";

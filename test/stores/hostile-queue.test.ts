@@ -55,7 +55,7 @@ async function channels(): Promise<readonly string[]> {
 
 const hex = fc.stringMatching(/^[\da-f]{32}$/);
 const channel = fc.oneof(
-  fc.constantFrom("billing:events", "lockweave", "lockweave:2:queue:{LOCK_a}", "lockweave:1:inbox:a", " "),
+  fc.constantFrom("billing:events", "lockweave", "lockweave:1:queue:{LOCK_a}", "lockweave:1:inbox:a", " "),
   fc.string({ minLength: 1 }),
 );
 const member = fc
@@ -65,7 +65,7 @@ const member = fc
     fc.tuple(hex, channel).map(([id, inbox]) => `${id}${inbox}`),
     fc.string({ minLength: 1 }),
   )
-  .filter((text) => !/^[\da-f]{32} (?:lockweave:2:inbox:.*)?$/is.test(text));
+  .filter((text) => !/^[\da-f]{32} (?:lockweave:1:inbox:.*)?$/is.test(text));
 
 /** Adds the members to the queue in front of the waiter. */
 async function putInFront(key: string, members: readonly string[]): Promise<void> {
@@ -111,7 +111,7 @@ for (const [way, passOn] of Object.entries(WAYS)) {
           published.clear();
           await passOn(key, holder, waiter);
           t.is(await peek(store, key), reservedFor(waiter));
-          const foreign = (await channels()).filter((name) => !name.startsWith("lockweave:2:inbox:"));
+          const foreign = (await channels()).filter((name) => !name.startsWith("lockweave:1:inbox:"));
           t.deepEqual(foreign, []);
         }),
         { numRuns: 40 },

@@ -81,7 +81,7 @@ for (const rule of SMALLEST_ACCESS.split(" ").filter((word) => word.startsWith("
     await attempt(() => own.queue.dequeue(key, waiting, TIMEOUT_MS));
     await attempt(() => enqueue(own, key, waiting));
     await attempt(() => release(own, key, requestId));
-    if (rule === "+publish" || rule === "+subscribe") t.regex(await events.warned, /&lockweave:2:\*/);
+    if (rule === "+publish" || rule === "+subscribe") t.regex(await events.warned, /&lockweave:1:\*/);
     else t.true(failures.length > 0);
   });
 }
@@ -90,7 +90,7 @@ test.serial(
   "a user is refused whose selectors allow the keys of a lock, but not all in one command",
   async (t) => {
     const username = "selecting";
-    const rules = ["&*", `~${newKey().slice(0, 4)}*`, "+@all", "(~lockweave:2:* +@all)"];
+    const rules = ["&*", `~${newKey().slice(0, 4)}*`, "+@all", "(~lockweave:1:* +@all)"];
     await admin.call("ACL", "SETUSER", username, "reset", "on", "nopass", ...rules);
     const own = redisStore(server.client({ username, password: "any" }));
     t.teardown(() => own.close());
@@ -204,7 +204,7 @@ test("a user without access to channels is warned once, waits by polling, and ke
   const [key, holder, first, second] = [newKey(), newId(), newId(), newId()];
   await acquire(plain, key, holder);
   await queued(deaf, newKey(), newId()).catch(() => {}); // A waiter makes the store subscribe.
-  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
+  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:1:\*/);
   await queued(deaf, key, first);
   await queued(plain, key, second);
   t.deepEqual(await release(plain, key, holder), { released: true });
@@ -261,7 +261,7 @@ test("a user that may not publish releases its lock, and gets a warning with the
   const waiting = newId();
   await queued(plain, key, waiting);
   t.deepEqual(await release(mute, key, requestId), { released: true });
-  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
+  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:1:\*/);
   await takenInTurn(plain, key, waiting);
   const late = recordEvents(mute);
   t.regex(await late.warned, /lockweave/, "a later listener gets the warning as well");
@@ -275,7 +275,7 @@ test("a user that may not publish releases several locks, and gets a warning", a
   await acquire(mute, key, requestId);
   await queued(plain, key, waiting);
   t.deepEqual(await mute.batch?.releaseMany([{ key, requestId }], TIMEOUT_MS), [{ released: true }]);
-  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
+  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:1:\*/);
   await takenInTurn(plain, key, waiting);
 });
 
@@ -302,7 +302,7 @@ test("a user that may not publish passes on a reservation, and gets a warning", 
   await release(plain, key, holder);
   t.is(await peek(plain, key), reservedFor(first));
   await mute.queue.dequeue(key, first, TIMEOUT_MS);
-  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:2:\*/);
+  t.regex(await events.warned, /ACL SETUSER <user> &lockweave:1:\*/);
 });
 
 // ---- eviction -------------------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ test("does not warn about eviction if the user may not read the settings", async
 
 test("tenants with their own prefix and user cannot access each other's locks", async (t) => {
   const access = (tenant: string): string =>
-    SMALLEST_ACCESS.replaceAll("~", `~${tenant}:`).replace("&lockweave:2:*", "&lockweave:2:inbox:*");
+    SMALLEST_ACCESS.replaceAll("~", `~${tenant}:`).replace("&lockweave:1:*", "&lockweave:1:inbox:*");
   const stores = await Promise.all(
     ["tenant-a", "tenant-b"].map(async (tenant) => {
       await admin.call("ACL", "SETUSER", tenant, "reset", "on", "nopass", ...access(tenant).split(" "));

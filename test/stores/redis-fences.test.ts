@@ -65,7 +65,7 @@ test("the fencing counter outlives the lock by an hour, however the token was dr
   for (const [way, draw] of Object.entries(WAYS)) {
     const key = newKey();
     await draw(store, key);
-    const pttl = await server.client().pttl(`lockweave:2:fence:{${key}}`);
+    const pttl = await server.client().pttl(`lockweave:1:fence:{${key}}`);
     t.true(pttl > HOUR_MS + LOCK_TIME_MS / 2 && pttl <= HOUR_MS + LOCK_TIME_MS, `${way}: ${pttl}`);
   }
 });
@@ -78,7 +78,7 @@ test("the fencing counter outlives the lock by an hour in a cluster", async (t) 
   for (const [way, draw] of Object.entries(WAYS)) {
     const key = newKey();
     await draw(store, key);
-    const pttl = await server.client().pttl(`lockweave:2:fence:{${key}}`);
+    const pttl = await server.client().pttl(`lockweave:1:fence:{${key}}`);
     t.true(pttl > HOUR_MS + LOCK_TIME_MS / 2 && pttl <= HOUR_MS + LOCK_TIME_MS, `${way}: ${pttl}`);
   }
 });
@@ -139,7 +139,7 @@ test("every way to acquire rejects a fencing counter that is not a safe integer,
 /** Whether the result, or the only reply in it, is the error for an invalid counter. */
 function isMisconfigured(drawn: unknown): boolean {
   const [error] = Array.isArray(drawn) ? (drawn as unknown[]) : [drawn];
-  return error instanceof LockMisconfiguredError && error.message.includes("lockweave:2:fence:{");
+  return error instanceof LockMisconfiguredError && error.message.includes("lockweave:1:fence:{");
 }
 
 test.serial(
@@ -150,16 +150,16 @@ test.serial(
     configure({ redis: server.url, woven: false });
     t.teardown(() => shutdown({ patience: "0s" }));
     const client = server.client();
-    await client.set("lockweave:2:fence:{LOCK_ledger}", "9007199254740993");
+    await client.set("lockweave:1:fence:{LOCK_ledger}", "9007199254740993");
     const run = (): Promise<number | undefined> =>
       withLock("LOCK_ledger", { fencing: true }, (lock) => lock.fencingToken);
     const error = await t.throwsAsync(run(), { instanceOf: LockMisconfiguredError });
     t.regex(
       error.message,
-      /counter of the lock's fencing tokens.*lockweave:2:fence:\{LOCK_ledger\} holds 9007199254740993/,
+      /counter of the lock's fencing tokens.*lockweave:1:fence:\{LOCK_ledger\} holds 9007199254740993/,
     );
     t.is(await client.exists("LOCK_ledger"), 0);
-    await client.del("lockweave:2:fence:{LOCK_ledger}");
+    await client.del("lockweave:1:fence:{LOCK_ledger}");
     t.true(Number.isSafeInteger(await run()));
   },
 );

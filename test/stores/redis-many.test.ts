@@ -165,7 +165,7 @@ test("only the renewal with an invalid fencing counter is rejected in a command 
   const { own } = await countedStore();
   const [plain, wrong, fenced, requestId] = [newKey(), newKey(), newKey(), newId()];
   for (const key of [plain, wrong, fenced]) await acquire(own, key, requestId);
-  await foreigner.rpush(`lockweave:2:fence:{${wrong}}`, "an element");
+  await foreigner.rpush(`lockweave:1:fence:{${wrong}}`, "an element");
   const renewals = [plain, wrong, fenced].map((key) => request(key, requestId, { fencing: key !== plain }));
   const replies = await own.renew(renewals, TIMEOUT_MS);
   t.deepEqual(replies[0], { renewed: true });

@@ -91,7 +91,7 @@ const MOST_PER_DEAD = 5;
 for (const permits of [1, 5, Infinity]) {
   test.serial(`dead waiters are removed in bounded steps by callers with ${permits} permits`, async (t) => {
     const [key, last] = [newKey(), newId()];
-    const queue = `lockweave:2:queue:{${key}}`;
+    const queue = `lockweave:1:queue:{${key}}`;
     const dead = 5_000;
     await store.acquire(request(key, newId(), { lockTimeMs: 60_000 }), TIMEOUT_MS);
     await fill(dead, () => store.queue.enqueue(placing(key, newId(), { permits }), TIMEOUT_MS));
@@ -119,7 +119,7 @@ for (const [who, permits] of [
     const [key, requestId] = [newKey(), newId()];
     await store.acquire(request(key, requestId, { permits, lockTimeMs: 60_000 }), TIMEOUT_MS);
     t.true(await store.admin.revoke({ key, requestId }, TIMEOUT_MS));
-    const [holds = ""] = await admin.keys(`lockweave:2:holds*${key}*`);
+    const [holds = ""] = await admin.keys(`lockweave:1:holds*${key}*`);
     t.true((await admin.pttl(holds)) > 0);
   });
 }

@@ -60,7 +60,7 @@ async function dying(from: RedisServer = server): Promise<{ store: WholeStore; d
 }
 
 async function inboxes(watcher: ReturnType<RedisServer["client"]>): Promise<unknown[]> {
-  return await watcher.pubsub("CHANNELS", "lockweave:2:inbox:*");
+  return await watcher.pubsub("CHANNELS", "lockweave:1:inbox:*");
 }
 
 test.serial("dead waiters at the head of the queue do not delay a live waiter", async (t) => {
@@ -286,7 +286,7 @@ for (const [name, ms] of [
     const waiting = Array.from({ length: 6 }, newId);
     await acquire(store, key, holder);
     for (const one of waiting.slice(0, 3)) await queued(store, key, one);
-    await stepClock(client, `lockweave:2:queue:{${key}}`, ms);
+    await stepClock(client, `lockweave:1:queue:{${key}}`, ms);
     for (const one of waiting.slice(3)) await queued(store, key, one);
     for (const one of waiting.toReversed()) await queued(store, key, one);
     let last = holder;
@@ -295,6 +295,6 @@ for (const [name, ms] of [
       last = await takenInTurn(store, key, one);
       await renew(store, key, last, 60_000);
     }
-    t.is(await client.exists(`lockweave:2:queue:{${key}}`), 0);
+    t.is(await client.exists(`lockweave:1:queue:{${key}}`), 0);
   });
 }

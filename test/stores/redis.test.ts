@@ -41,8 +41,8 @@ test.after.always(async () => {
   await server.stop();
 });
 
-const queueOf = (key: string): string => `lockweave:2:queue:{${key}}`;
-const fenceOf = (key: string): string => `lockweave:2:fence:{${key}}`;
+const queueOf = (key: string): string => `lockweave:1:queue:{${key}}`;
+const fenceOf = (key: string): string => `lockweave:1:fence:{${key}}`;
 
 test("the Redis key is the lock key, and its value is the requestId", async (t) => {
   const client = server.client();
@@ -291,7 +291,7 @@ test("stores with different prefixes do not get each other's wake-ups", async (t
 });
 
 test("redisStore() rejects a keyPrefix that could collide with the reserved names", (t) => {
-  for (const keyPrefix of ["lockweave:", "shop:lockweave:2:queue:", "lock"]) {
+  for (const keyPrefix of ["lockweave:", "shop:lockweave:1:queue:", "lock"]) {
     t.throws(() => redisStore(server.client({ keyPrefix })), {
       instanceOf: LockOptionError,
       message: /keyPrefix must not contain lockweave:/,

@@ -42,7 +42,7 @@ export async function isSubscribed(master: ClusterNode, queue: string, waiting: 
 
 /** The channels on which stores receive wake-ups from the master. */
 export async function shardInboxes({ admin }: ClusterNode): Promise<string[]> {
-  return (await admin.call("PUBSUB", "SHARDCHANNELS", "lockweave:2:inbox:*")) as string[];
+  return (await admin.call("PUBSUB", "SHARDCHANNELS", "lockweave:1:inbox:*")) as string[];
 }
 
 /** Returns a new key in one of the master's slots. */

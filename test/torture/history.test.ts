@@ -77,15 +77,15 @@ test("keys that would remain longer than allowed are reported", async (t) => {
   t.teardown(server.stop);
   const client = server.client();
   await client.set("LOCK_good", "held", "PX", 1_000);
-  await client.set("lockweave:2:fence:{LOCK_good}", "1", "PX", 3_601_000);
+  await client.set("lockweave:1:fence:{LOCK_good}", "1", "PX", 3_601_000);
   t.deepEqual(await leftoversIn(client), []);
   await client.set("LOCK_long", "held", "PX", 600_000);
   await client.set("LOCK_forever", "held");
-  await client.set("lockweave:2:fence:{LOCK_long}", "1", "PX", 9_000_000);
+  await client.set("lockweave:1:fence:{LOCK_long}", "1", "PX", 9_000_000);
   const found = await leftoversIn(client);
   t.deepEqual(found.map((problem) => problem.replace(/ stays.*/, "")).toSorted(), [
     "LOCK_forever",
     "LOCK_long",
-    "lockweave:2:fence:{LOCK_long}",
+    "lockweave:1:fence:{LOCK_long}",
   ]);
 });

@@ -3,7 +3,7 @@ import { RESERVED_NAMESPACE } from "../../base/limits";
 import { formatValue } from "../../base/format-value";
 
 /** The beginning of all names of this protocol version. Other versions use other names, so none uses the queues of another. */
-const PROTOCOL = `${RESERVED_NAMESPACE}2:`;
+const PROTOCOL = `${RESERVED_NAMESPACE}1:`;
 
 /** Returns the channel on which a store receives wake-ups. */
 export function inboxName(id: string): string {

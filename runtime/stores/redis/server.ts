@@ -204,4 +204,4 @@ const INFO_TIMEOUT_MS = 5_000;
 const NO_WAKE_UPS =
   "this Redis client opens no connection for wake-ups, so waiters notice a free lock only by polling once a second";
 const CHANNELS_DENIED =
-  "the Redis user has no permission for the channels that wake waiters, or the server has no PUBLISH or SUBSCRIBE, so waiters notice a free lock only by polling, which takes longer. Fix: ACL SETUSER <user> &lockweave:2:*, or use a server that has both commands";
+  "the Redis user has no permission for the channels that wake waiters, or the server has no PUBLISH or SUBSCRIBE, so waiters notice a free lock only by polling, which takes longer. Fix: ACL SETUSER <user> &lockweave:1:*, or use a server that has both commands";

@@ -3,7 +3,7 @@ import { ask } from "../port/errors";
 import type { Server } from "./server";
 
 const SCAN_COUNT = 1_000;
-const QUEUES = "lockweave:2:queue*";
+const QUEUES = "lockweave:1:queue*";
 
 /** A repeated scan of all keys that match one pattern. */
 interface Round {
@@ -104,9 +104,9 @@ export class KeyScanner {
     const prefix = this.#prefix;
     const bare = name.slice(prefix.length);
     if (!bare.startsWith("lockweave:")) return bare;
-    const whole = /^lockweave:2:queue:\{([^]*)\}$/.exec(bare)?.[1];
+    const whole = /^lockweave:1:queue:\{([^]*)\}$/.exec(bare)?.[1];
     if (whole !== undefined) return whole.startsWith(prefix) ? whole.slice(prefix.length) : undefined;
-    return /^lockweave:2:queue-by-(?:name:|tag:\{[^}]*\}:)([^]*)$/.exec(bare)?.[1];
+    return /^lockweave:1:queue-by-(?:name:|tag:\{[^}]*\}:)([^]*)$/.exec(bare)?.[1];
   }
 }
 
