@@ -30,12 +30,12 @@ outsideMatrixSerially("the tarball contains only the built code, its types, and 
 });
 
 outsideMatrixSerially(
-  "the published code imports only its own files, Node built-ins, uuid, and peer packages",
+  "the published code and its types import only its own files, Node built-ins, uuid, and peer packages",
   async (t) => {
     const { dir, files } = await pack();
     const asked = new Set([...USED, "typescript"]);
     const imported = files
-      .filter((file) => /\.m?js$/.test(file))
+      .filter((file) => /\.(?:m?js|d\.m?ts)$/.test(file))
       .flatMap((file) => ts.preProcessFile(readFileSync(join(dir, file), "utf8"), true, true).importedFiles)
       .map(({ fileName }) => fileName);
     for (const name of USED) t.true(imported.includes(name), name);

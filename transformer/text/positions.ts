@@ -1,6 +1,6 @@
-import type { SourceMapSegment } from "@jridgewell/sourcemap-codec";
 import type { Insertion, Piece } from "./edits";
 import { lineStarts } from "./line-starts";
+import type { SourceMapSegment } from "./segment";
 import type { Span } from "./span";
 
 interface Segment {

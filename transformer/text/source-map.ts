@@ -1,5 +1,6 @@
-import { decode, encode, type SourceMapSegment } from "@jridgewell/sourcemap-codec";
+import { decode, encode } from "@jridgewell/sourcemap-codec";
 import type { Positions } from "./positions";
+import type { SourceMapSegment } from "./segment";
 
 /** A text on disk whose woven form was compiled. */
 export interface TextOnDisk {
