@@ -188,9 +188,9 @@ test("init compiles the whole directory if there are sources at its top and in s
   t.notRegex(draft.text("tsconfig.json") ?? "", /include/);
 });
 
-test("init sets up Node for a server in JavaScript, whatever lies in other directories", async (t) => {
+test("init sets up Node for a server in JavaScript, whatever lies in other directories or sets up a tool", async (t) => {
   const manifest = JSON.stringify({ scripts: { start: "node server/index.js" } });
   const server = { "package.json": manifest, "server/index.js": "" };
-  for (const other of ["app/src/App.tsx", "server/media/segment0.ts"])
+  for (const other of ["app/src/App.tsx", "server/media/segment0.ts", "vitest.config.ts"])
     t.true((await planned({ ...server, [other]: "" })).includes("first-lock.mjs"), other);
 });

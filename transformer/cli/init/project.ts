@@ -18,6 +18,8 @@ const SOURCES = ["src", "server", "app", "lib", "libs", "services", "utils"];
 /** Matches files that call `configure()` for themselves alone: tests, and the example `first-lock.ts`. */
 const NOT_IN_APPLICATION =
   /(?:^|\/)(?:node_modules|tests?|__tests__)\/|\.(?:test|spec)\.\w+$|(?:^|\/)first-lock\.\w+$/;
+/** Matches the names of files with the settings of a tool. */
+const SETTINGS = /\.config\.\w+$/;
 /** Matches the names of files that are TypeScript. */
 export const TYPESCRIPT = /(?<!\.d)\.[cm]?ts$/;
 
@@ -162,13 +164,14 @@ export class Project {
 
   /** Whether the sources are TypeScript. */
   get isTypeScript(): boolean {
-    const sources = [...this.files, ...this.scripts.flatMap((script) => script.split(/\s+/))];
-    return this.isCompiled || sources.some((file) => TYPESCRIPT.test(file));
+    if (this.isCompiled || this.hasOnly(/(?<!\.d)\.[cm]?tsx?$/)) return true;
+    const files = [...this.files, ...this.scripts.flatMap((script) => script.split(/\s+/))];
+    return files.some((file) => TYPESCRIPT.test(file) && !SETTINGS.test(file));
   }
 
   /** Whether there are sources, and all have such a name. Settings of tools do not count. */
   hasOnly(name: RegExp): boolean {
-    const sources = this.codeFiles().filter((file) => !/\.config\.\w+$/.test(file));
+    const sources = this.codeFiles().filter((file) => !SETTINGS.test(file));
     return sources.length > 0 && sources.every((file) => name.test(file));
   }
 
