@@ -53,7 +53,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
       "npx",
       "ava",
       "--timeout",
-      "10m",
+      "30m",
       "--concurrency",
       "3",
       ...ROUNDS,

@@ -267,7 +267,7 @@ function standIn(version: string): {
   const registered: unknown[] = [];
   const setVersion = (value: string): void => void Object.defineProperty(process.versions, "node", { value });
   setVersion(version);
-  hooked.register = (...args: unknown[]) => registered.push(...args);
+  hooked.register = (hook: unknown) => registered.push(hook);
   hooked.registerHooks = ({ load }: { load: Load }) => {
     hooks.push(load);
     return { deregister: () => void hooks.splice(hooks.indexOf(load), 1) };
