@@ -11,8 +11,16 @@ export const ASKING: Command = { name: "asking", keys: [], args: [] };
 /** Errors of a node after which another attempt may succeed. */
 const MAY_PASS = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/;
 
-export function mayPass(error: Error): boolean {
-  return error instanceof ConnectionClosedError || MAY_PASS.test(error.message);
+/** Whether the client should send the command again. If its keys are on two nodes, `Routes` sends other commands instead. */
+export function mayPass(error: Error, command: Command): boolean {
+  return (
+    error instanceof ConnectionClosedError || (MAY_PASS.test(error.message) && !areOnTwoNodes(command, error))
+  );
+}
+
+/** Whether the error says that the keys of the command are on two nodes, because their slot is migrating. */
+export function areOnTwoNodes({ keys }: Command, error: unknown): boolean {
+  return keys.length > 1 && error instanceof Error && /^(?:ASK|TRYAGAIN)\b/.test(error.message);
 }
 
 /** The message of the error that stands for the reply of a node that {@link isReplaced}. */

@@ -2,7 +2,7 @@ import { partsOf, TickBatch } from "../../../base/tick-batch";
 import { ConnectionClosedError, type ClusterNode, type ClusterPort } from "../client-port";
 import type { Command } from "../command";
 import type { Script } from "../scripts/script";
-import { ASKING, isReplaced, REPLACED } from "./master-of-key";
+import { areOnTwoNodes, ASKING, isReplaced, REPLACED } from "./master-of-key";
 import type { Shards } from "./shards";
 import { SilentMasters } from "./silent-masters";
 
@@ -221,11 +221,6 @@ export class Routes {
       else reject((error instanceof Error && this.#client.explain(error)) || error);
     });
   }
-}
-
-/** Whether the error says that the keys of the command are on two nodes. */
-function areOnTwoNodes({ keys }: Command, error: unknown): boolean {
-  return keys.length > 1 && error instanceof Error && /^(?:ASK|TRYAGAIN)\b/.test(error.message);
 }
 
 function loadOf(source: string): Command {

@@ -35,7 +35,7 @@ export class GlideClusterPort implements ClusterPort {
     for (;;) {
       const reply = await this.topology.sendAlone(command);
       if (!(reply instanceof Error)) return reply;
-      if (!mayPass(reply) || systemClock.now() + PAUSE_MS > dueAt) throw reply;
+      if (!mayPass(reply, command) || systemClock.now() + PAUSE_MS > dueAt) throw reply;
       await new Promise<void>((resolve) => systemClock.after(PAUSE_MS, resolve));
     }
   };

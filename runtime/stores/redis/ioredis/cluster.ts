@@ -43,7 +43,7 @@ export class IoredisCluster implements ClusterPort {
       const reply = await sendToMaster(this, command);
       if (!(reply instanceof Error)) return reply;
       const isLast = left <= 0 || systemClock.now() + PAUSE_MS > dueAt;
-      if (isLast || !mayPass(reply)) throw reply;
+      if (isLast || !mayPass(reply, command)) throw reply;
       this.topology.refresh();
       await new Promise<void>((resolve) => systemClock.after(PAUSE_MS, resolve));
     }

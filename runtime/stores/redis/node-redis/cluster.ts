@@ -61,7 +61,7 @@ export class NodeRedisClusterPort implements ClusterPort {
       const reply = await sendToMaster(this, command);
       if (!(reply instanceof Error)) return reply;
       const isLate = systemClock.now() + PAUSE_MS > startedAt + timeoutMs;
-      if (!mayPass(reply) || attempt === MOST_ATTEMPTS || isLate) throw reply;
+      if (!mayPass(reply, command) || attempt === MOST_ATTEMPTS || isLate) throw reply;
       await this.#recover(command, reply);
     }
   };
