@@ -106,11 +106,36 @@ for (const [title, options] of Object.entries({
   "a CommonJS bundle for an old Node": { target: "es2017", format: "cjs", minify: true, keepNames: true },
   "a bundle with splitting": { splitting: true, entryPoints: ["out/main.js", "out/order.js"] },
 })) {
+  bundles(title, (project) =>
+    runTool(project, "esbuild", `tool.buildSync(${JSON.stringify({ ...BUNDLE, ...options })})`),
+  );
+}
+
+for (const target of ["node20", "es2015"]) {
+  bundles(`webpack's production build for ${target} with the runtime in it`, (project) =>
+    runTool(
+      project,
+      "webpack",
+      `tool({
+        mode: "production",
+        target: ["node", ${JSON.stringify(target)}],
+        context: process.cwd(),
+        entry: "./out/main.js",
+        output: { path: process.cwd() + "/bundle", library: { type: "commonjs" } },
+        externals: ["ioredis", "redis", "pg", "postgres", "@opentelemetry/api"],
+      }, (error, stats) => {
+        if (error ?? stats.hasErrors()) throw error ?? new Error(stats.toString());
+      });`,
+    ),
+  );
+}
+
+function bundles(title: string, build: (project: Project) => Promise<void>): void {
   inMatrix(`check verifies ${title} until a tag changes`, async (t) => {
     const project = await (compiled ??= compile());
     await project.write({ "src/order.ts": ORDER });
     await rm(project.path("bundle"), { recursive: true, force: true });
-    await runTool(project, "esbuild", `tool.buildSync(${JSON.stringify({ ...BUNDLE, ...options })})`);
+    await build(project);
     t.deepEqual(await lockweave(project, "check", "--output", "bundle"), {
       code: 0,
       stdout: ALL,

@@ -4,14 +4,14 @@ import { installed, type SetName } from "../hosts/installed";
 import { PACKAGE, type Project } from "../hosts/project";
 
 /** The sets with compilers that are not among the dependencies of this repository. */
-const SETS = { "@swc/core": "swc", amaro: "amaro" } as const satisfies Record<string, SetName>;
+const SETS = { "@swc/core": "swc", amaro: "amaro", webpack: "webpack" } as const satisfies Record<string, SetName>;
 
 type Tool = keyof typeof SETS | "esbuild" | "typescript";
 
 /** The directory of TypeScript 7. Its package in the repository has another name than `typescript`, because its commands are the same. */
 export const TYPESCRIPT_7 = join(PACKAGE, "test/hosts/native/typescript-7/node_modules/typescript");
 
-/** Returns the path from which to require the tool. Only `@swc/core` and `amaro` are installed first. */
+/** Returns the path from which to require the tool. Those of `SETS` are installed first. */
 async function pathTo(name: Tool): Promise<string> {
   if (name === "typescript") return join(TYPESCRIPT_7, "../index.js");
   return name === "esbuild"

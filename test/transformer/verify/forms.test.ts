@@ -31,6 +31,10 @@ function before(text: string, code: string): string {
 /** The fixtures by the examples of their forms. */
 const FIXTURES: Readonly<Record<string, string>> = {
   "acquire(lock)": changed("lockweave.", ""),
+  "r.Xc(lock)": ["open", "acquire", "retryCheck", "assertHeld", "fail", "release"].reduce(
+    (code, step, at) => code.replaceAll(`lockweave.${step}`, `r.X${at}`),
+    WOVEN,
+  ),
   "lockweave.acquire(lock)": WOVEN,
   'lockweave["acquire"](lock)': WOVEN.replaceAll(/lockweave\.(\w+)/g, 'lockweave["$1"]'),
   "(0, lockweave.acquire)(lock)": WOVEN.replaceAll(/lockweave\.(\w+)/g, "(0, lockweave.$1)"),

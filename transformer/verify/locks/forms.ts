@@ -35,11 +35,24 @@ function readAny<Found>(forms: readonly FormOf<Found>[], ts: Parser, node: TS.No
 /** A bundler may replace `lockweave.acquire` by a name of its own, so every plain name counts, and only its place shows the step. */
 const ANY_NAME = Symbol("any name");
 
+/** The length of the short name of an export. The names of all steps are longer. */
+const LONGEST_SHORT_NAME = 2;
+
 const CALLEES: readonly FormOf<string | typeof ANY_NAME>[] = [
   {
     example: "acquire(lock)",
     by: "bundlers, which rename imports",
     read: (ts, node) => (ts.isIdentifier(node) ? ANY_NAME : undefined),
+  },
+  {
+    example: "r.Xc(lock)",
+    by: "webpack and Rspack, which shorten the names of exports if the runtime is in the bundle",
+    read: (ts, node) =>
+      ts.isPropertyAccessExpression(node) &&
+      ts.isIdentifier(node.expression) &&
+      node.name.text.length <= LONGEST_SHORT_NAME
+        ? ANY_NAME
+        : undefined,
   },
   {
     example: "lockweave.acquire(lock)",
