@@ -14,10 +14,17 @@ test("delays double up to 3 seconds, with random jitter", (t) => {
   }
 });
 
-test("a delay is at most a fifth of the shortest time left, and 500 ms, but its bound is never below 50 ms", (t) => {
-  for (const leftMs of [60 * SECOND, 2.5 * SECOND]) t.is(backoffMs(30, leftMs, 1), 500);
-  for (const leftMs of [2 * SECOND, 300]) t.is(backoffMs(30, leftMs, 1), leftMs / 5);
-  for (const leftMs of [250, 20, 0, -1]) t.is(backoffMs(30, leftMs, 1), 50);
+test("a delay is at most a fifth of the shortest time left, and 500 ms", (t) => {
+  for (const failures of [5, 30]) {
+    for (const leftMs of [60 * SECOND, 2.5 * SECOND]) t.is(backoffMs(failures, leftMs, 1), 500);
+    t.is(backoffMs(failures, 2 * SECOND, 1), 400);
+  }
+});
+
+test("the bound of a delay is never below 50 ms, and after 8 failures never below 250 ms", (t) => {
+  t.is(backoffMs(7, 300, 1), 60);
+  for (const leftMs of [250, 20, 0, -1]) t.is(backoffMs(7, leftMs, 1), 50);
+  for (const leftMs of [300, 0]) t.is(backoffMs(8, leftMs, 1), 250);
 });
 
 test("thirty processes without Redis make at most 20 attempts a second", async (t) => {
@@ -52,7 +59,7 @@ test("a process reconnects more often as its lease runs out", async (t) => {
   };
   backoff.schedule(attempt);
   await clock.advance(20 * SECOND);
-  pausesMs.forEach((ms, index) => t.true(ms <= Math.max((leftMs[index] ?? 0) / 5, 50), `${ms}`));
+  pausesMs.forEach((ms, index) => t.true(ms <= Math.max((leftMs[index] ?? 0) / 5, 250), `${ms}`));
   t.true(Math.max(...pausesMs) > 250);
 });
 
@@ -92,8 +99,8 @@ test("a caller that arrives during a long delay shortens it", async (t) => {
   await clock.advance(20 * SECOND);
   for (const [leftMs, longestMs] of [
     [60 * SECOND, 500],
-    [1 * SECOND, 200],
-    [100, 50],
+    [2 * SECOND, 400],
+    [100, 250],
     [undefined, 500],
   ] as const) {
     attempts = 0;

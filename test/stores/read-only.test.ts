@@ -14,9 +14,13 @@ function server(t: ExecutionContext): {
 } {
   const clock = new VirtualClock();
   let reconnects = 0;
-  const made = new ReadOnlyServer(new Backoff(clock, () => Infinity), () => {
-    reconnects += 1;
-  });
+  const made = new ReadOnlyServer(
+    new Backoff(clock, () => Infinity),
+    () => {
+      reconnects += 1;
+    },
+    clock,
+  );
   t.teardown(() => made.stop());
   return { server: made, clock, reconnects: () => reconnects };
 }
@@ -45,4 +49,16 @@ test("READONLY from three new connections in a row is permanent, and a lasting c
   t.is(readOnly.check("OK"), undefined);
   await clock.advance(4 * SECOND);
   t.is(readOnly.check(READONLY), undefined);
+});
+
+test("READONLY is not permanent during a short failover, however many new connections there are", async (t) => {
+  const { server: readOnly, clock } = server(t);
+  for (let connection = 0; connection < 9; connection += 1) {
+    readOnly.connected();
+    t.is(readOnly.check(READONLY), undefined);
+    await clock.advance(50);
+  }
+  await clock.advance(50);
+  readOnly.connected();
+  t.regex(readOnly.check(READONLY)?.message ?? "", /new connections reach one as well/);
 });

@@ -6,23 +6,27 @@ const LONGEST_MS = 3_000;
 const LONGEST_IN_USE_MS = 500;
 /** The smallest bound. More frequent attempts would not save a lease that is about to end. */
 const LEAST_BOUND_MS = 50;
+/** The smallest bound after that many failures, so that callers with little time do not overload a server that is down. */
+const LATER_BOUND_MS = 250;
+const EARLY_FAILURES = 8;
 
 /**
  * Returns how long to wait before the next attempt to connect. The delay doubles with each failure, and differs between processes.
  *
  * @param failures the number of attempts that have failed before
  * @param shortestTimeLeftMs the shortest time left of all leases and waiters. The delay is at most a fifth of it, and at most 500 ms. This bound
- *   is never below 50 ms. `Infinity` if there are none
+ *   is never below 50 ms, and later never below 250 ms. `Infinity` if there are none
  * @param random a random number from 0 to below 1
  */
 export function backoffMs(failures: number, shortestTimeLeftMs: number, random: number): number {
   const grownMs = Math.min(FIRST_MS * 2 ** failures, LONGEST_MS);
-  const boundMs = shortestTimeLeftMs === Infinity ? LONGEST_MS : longestInUseMs(shortestTimeLeftMs);
+  const boundMs = shortestTimeLeftMs === Infinity ? LONGEST_MS : longestInUseMs(shortestTimeLeftMs, failures);
   return jittered(Math.min(grownMs, boundMs), random);
 }
 
-function longestInUseMs(timeLeftMs: number): number {
-  return Math.max(Math.min(timeLeftMs / 5, LONGEST_IN_USE_MS), LEAST_BOUND_MS);
+function longestInUseMs(timeLeftMs: number, failures: number): number {
+  const leastMs = failures < EARLY_FAILURES ? LEAST_BOUND_MS : LATER_BOUND_MS;
+  return Math.max(Math.min(timeLeftMs / 5, LONGEST_IN_USE_MS), leastMs);
 }
 
 function jittered(delayMs: number, random: number): number {
@@ -79,7 +83,7 @@ export class Backoff {
   hurry(timeLeftMs = Infinity): void {
     const pending = this.#pending;
     if (pending === undefined) return;
-    const delayMs = jittered(longestInUseMs(timeLeftMs), Math.random());
+    const delayMs = jittered(longestInUseMs(timeLeftMs, this.#failures), Math.random());
     if (this.#clock.now() + delayMs >= pending.dueAt) return;
     pending.cancel();
     this.#start(pending.attempt, delayMs);

@@ -1,9 +1,12 @@
+import { systemClock, type Clock } from "../../base/clock";
 import type { Backoff } from "../connection/backoff";
 import { errorOf, isReadOnly } from "./errors";
 import { CLIENT_STATES } from "./states";
 
 /** If more new connections than this reach a replica, the cause is not a failover. */
 const MOST_NEW_CONNECTIONS = 3;
+/** A failover may take as long, however soon new connections follow each other. */
+const FAILOVER_MS = 500;
 
 /**
  * Replaces a connection to a server that has become a replica. After a failover, the same address may lead to the new master, while the
@@ -15,11 +18,15 @@ export class ReadOnlyServer {
   readonly #reconnect: () => void;
   /** The number of connections in a row that have replied READONLY. */
   #readOnlyCount = 0;
+  /** When the first of them did. */
+  #readOnlySince = 0;
   #isCounted = false;
+  readonly #clock: Pick<Clock, "now">;
 
-  constructor(backoff: Backoff, reconnect: () => void) {
+  constructor(backoff: Backoff, reconnect: () => void, clock: Pick<Clock, "now"> = systemClock) {
     this.#backoff = backoff;
     this.#reconnect = reconnect;
+    this.#clock = clock;
   }
 
   /** Records that a new connection is ready. */
@@ -34,10 +41,12 @@ export class ReadOnlyServer {
     if (!this.#isCounted) {
       if (this.#backoff.hasLasted) this.#readOnlyCount = 0; // The connection was good, so this is another failover.
       this.#readOnlyCount += 1;
+      if (this.#readOnlyCount === 1) this.#readOnlySince = this.#clock.now();
       this.#isCounted = true; // Replies to other commands on this connection say nothing new.
     }
     this.#backoff.schedule(this.#reconnect);
-    return this.#readOnlyCount > MOST_NEW_CONNECTIONS
+    const hasLasted = this.#clock.now() - this.#readOnlySince >= FAILOVER_MS;
+    return this.#readOnlyCount > MOST_NEW_CONNECTIONS && hasLasted
       ? errorOf(CLIENT_STATES.staysReadOnly, reply)
       : undefined;
   }
