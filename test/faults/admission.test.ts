@@ -1,7 +1,10 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createServer as createSecureServer } from "node:tls";
 import test, { type ExecutionContext } from "ava";
 import { Redis, type RedisOptions } from "ioredis";
 import { LockError } from "../../runtime/base/errors";
@@ -13,9 +16,11 @@ import { CHECK_AND_ACQUIRE } from "../../runtime/stores/redis/scripts/rights";
 import { URL_LIBRARIES } from "../support/client-libraries";
 import { FleetProcess } from "../support/fleet";
 import { commandsDuring } from "../support/monitor";
-import { freePort, startRedis, type RedisServer } from "../support/redis-server";
+import { freePort, startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
 import { retire } from "../support/retire";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy";
+import { newId } from "../store-contract/subject";
+import { UNTRUSTED } from "../stores/untrusted";
 import { until } from "../support/until";
 
 // The store checks the server before it acquires its first lock: whether both use TLS or neither does, whether the server has
@@ -244,6 +249,42 @@ test("nothing acquires a lock for a caller that has given up before the check of
   });
   t.false(late.some(([name]) => name?.toLowerCase() === "set"));
   t.is(await admin.exists(KEY), 0);
+});
+
+test("the first lock is released if its command runs after its caller was told of a misconfiguration", async (t) => {
+  const secure = createSecureServer(UNTRUSTED, (socket) => socket.on("error", () => {}));
+  secure.listen(0, "127.0.0.1");
+  await once(secure, "listening");
+  const { port } = secure.address() as AddressInfo;
+  const client = new Redis({ host: "127.0.0.1", port, retryStrategy: () => 50, maxRetriesPerRequest: null });
+  client.on("error", () => {});
+  t.teardown(() => client.disconnect());
+  const waiting = processOver(t, redisStore(client));
+  await t.throwsAsync(
+    waiting.call(KEY, { ...ENDLESS, lockTime: "10m" }, () => t.fail()),
+    { code: "LOCK_MISCONFIGURED", message: /speaks TLS, and the connection does not/ },
+  );
+  secure.close();
+  await once(secure, "close");
+  const plain = await startRedisAt(port);
+  t.teardown(plain.stop);
+  await client.ping();
+  await until(async () => (await plain.client().exists(KEY)) === 0); // The command in the client's queue has run before the ping.
+});
+
+test("the first lock counts as acquired although the reply comes after the timeout", async (t) => {
+  const own = await startRedis();
+  t.teardown(own.stop);
+  const proxy = await proxyOf(t, own);
+  const client = clientOf(t, { port: proxy.port });
+  await client.script("LOAD", CHECK_AND_ACQUIRE.source);
+  const store = redisStore(client);
+  const request = { key: KEY, requestId: newId(), lockTimeMs: 60_000, fencing: false };
+  proxy.withholdReplies();
+  const reply = store.acquire(request, 50);
+  await t.throwsAsync(store.acquire({ ...request, requestId: newId() }, 100)); // This caller shares the check, and gives up.
+  proxy.heal();
+  t.true((await reply).acquired);
 });
 
 test("an error reply shows that client and server speak one protocol, so nothing tests that", async (t) => {

@@ -59,9 +59,10 @@ export class Admission {
 
   /**
    * Acquires a lock with `acquire`, once that is allowed. If no check has begun, `checkAndAcquire` does both in one command, so that the first
-   * lock waits for one reply only.
+   * lock waits for one reply only. Its reply may come after the timeout, like that of any command that acquires a lock.
    *
    * @param checkAndAcquire resolves to undefined if this command cannot check the server
+   * @param abandon receives the reply of `checkAndAcquire` if it comes after this method rejected with a LockMisconfiguredError
    * @throws {LockMisconfiguredError} if this server or its user cannot do what locks need
    */
   async acquire<Reply>(
@@ -69,16 +70,26 @@ export class Admission {
     timeoutMs: number,
     checkAndAcquire: (timeoutMs: number) => Promise<Reply | undefined>,
     acquire: (leftMs: number) => Promise<Reply>,
+    abandon: (reply: Reply) => void,
   ): Promise<Reply> {
     const until = systemClock.now() + timeoutMs;
     if (this.#current === undefined) {
-      let reply: Reply | undefined;
-      const check = async (): Promise<void> => {
-        reply = await this.#reach(unlessOfCluster(checkAndAcquire(timeoutMs)), until);
-        if (reply === undefined) await this.#checkServer(key, until);
-      };
-      await this.#share(check(), until);
-      if (reply !== undefined) return reply;
+      const sent = unlessOfCluster(checkAndAcquire(timeoutMs));
+      const reached = this.#reach(sent, until);
+      const checked = this.#share(
+        reached.then((reply) => (reply === undefined ? this.#checkServer(key, until) : undefined)),
+        until,
+      );
+      try {
+        const reply = await reached;
+        if (reply !== undefined) return reply;
+      } catch (error) {
+        // A search found the fault while the command was on its way.
+        if (error instanceof LockMisconfiguredError)
+          sent.then((reply) => reply !== undefined && abandon(reply)).catch(() => {});
+        throw error;
+      }
+      await checked;
     }
     return await acquire(await this.check(key, until - systemClock.now()));
   }

@@ -68,6 +68,9 @@ function stateOf(error: Error): State | undefined {
 /** The arguments at the end of the error of an unknown command, such as the text of a script. */
 const ARGUMENTS = /(unknown command [^,]*), with args .*$/is;
 
+/** The place in a script at the end of an error, which says nothing to users. */
+const PLACE_IN_SCRIPT = / script: [0-9a-f]{40}, on @user_script:\d+\.$/;
+
 /** An error of a store that says what is wrong and what to do. Its cause may be temporary. */
 class PassingError extends Error {
   override readonly name = "PassingError";
@@ -83,7 +86,8 @@ export function translateError(thrown: unknown): Error {
 
 /** @param cause the error of the client or the server, if there is one */
 export function errorOf({ mayPass, what, fix }: State, cause?: Error): Error {
-  const said = cause === undefined ? "" : ` (${cause.message.replace(ARGUMENTS, "$1")})`;
+  const said =
+    cause === undefined ? "" : ` (${cause.message.replace(ARGUMENTS, "$1").replace(PLACE_IN_SCRIPT, "")})`;
   const message = `${what}${said}. Fix: ${fix}`;
   return mayPass ? new PassingError(message, { cause }) : new LockMisconfiguredError(message, { cause });
 }

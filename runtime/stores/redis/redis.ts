@@ -143,7 +143,10 @@ export class RedisStore implements WholeStore, StoreQueue, StoreAdmin, StoreBatc
     const { checkAndAcquire } = this.#exclusive;
     const both = (leftMs: number): Promise<AcquireReply | undefined> =>
       this.#executor.one(checkAndAcquire, request, leftMs);
-    return this.#admission.acquire(request.key, timeoutMs, both, acquire);
+    const abandon = ({ acquired }: AcquireReply): void => {
+      if (acquired) this.release(request, timeoutMs).catch(() => {}); // It expires then.
+    };
+    return this.#admission.acquire(request.key, timeoutMs, both, acquire, abandon);
   }
 
   acquireMany(
