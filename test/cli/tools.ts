@@ -4,7 +4,10 @@ import { installed, type SetName } from "../hosts/installed";
 import { PACKAGE, type Project } from "../hosts/project";
 
 /** The sets with compilers that are not among the dependencies of this repository. */
-const SETS = { "@swc/core": "swc", amaro: "amaro", webpack: "webpack" } as const satisfies Record<string, SetName>;
+const SETS = { "@swc/core": "swc", amaro: "amaro", webpack: "webpack" } as const satisfies Record<
+  string,
+  SetName
+>;
 
 type Tool = keyof typeof SETS | "esbuild" | "typescript";
 
