@@ -251,7 +251,7 @@ test("nothing acquires a lock for a caller that has given up before the check of
   t.is(await admin.exists(KEY), 0);
 });
 
-test("the first lock is released if its command runs after its caller was told of a misconfiguration", async (t) => {
+test("the first lock is released if its command runs after its caller got LOCK_MISCONFIGURED", async (t) => {
   const secure = createSecureServer(UNTRUSTED, (socket) => socket.on("error", () => {}));
   secure.listen(0, "127.0.0.1");
   await once(secure, "listening");
