@@ -42,7 +42,7 @@ const CONTESTANTS = {
 
 /** Runs the statements that the weave generates. */
 async function openLockweave() {
-  const { default: lockweave } = await import(`${checkout}/dist/runtime/index.js`);
+  const lockweave = await import(`${checkout}/dist/runtime/index.mjs`);
   return (/** @type {import("ioredis").Redis} */ redis) => {
     lockweave.configure({ redis, woven: false });
     const lockTime = `${lockTimeMs}ms`;
