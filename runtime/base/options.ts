@@ -40,10 +40,8 @@ export function readOptions<Options extends object>(
  * @throws {LockOptionError} if `given` has an option with one of these names that `own` lacks
  */
 export function assertOwn(given: object, own: object, names: readonly string[]): void {
-  for (const name of names) {
-    const isThere = readFrom("The options", () => name in given);
-    if (isThere && !(name in own)) throw new LockOptionError(notOwn(name));
-  }
+  const lacking = readFrom("The options", () => names.find((name) => !(name in own) && name in given));
+  if (lacking !== undefined) throw new LockOptionError(notOwn(lacking));
 }
 
 /** Returns the first of these options that the object inherits or that is not enumerable, if there is one. */

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock";
 import { adviceOnCopies } from "../base/copies";
 import { LockMisconfiguredError } from "../base/errors";
 import type { SafeLogger } from "../base/logger";
-import { assertOwn, readFrom, readOptions } from "../base/options";
+import { assertOwn, readFrom } from "../base/options";
 import type { LockManager } from "../queue/lock-manager";
 import type { WaitTerms } from "../queue/waiter";
 import type { Store } from "../stores/port";
@@ -151,9 +151,11 @@ export class CallSites<Made> {
       if (latest?.areEqualTo(names, values) === true) return new Asked(latest.made, names, values);
     }
     const all = [...others, ...LOCK_OPTIONS];
-    const given = Object.create(null) as Record<string, unknown>;
-    for (const [index, name] of names.entries()) given[name] = values[index];
-    const own = readOptions(given, all, (name) => unknownLockOption(name, others));
+    const own = Object.create(null) as Record<string, unknown>;
+    for (const [index, name] of names.entries()) {
+      if (!all.includes(name)) throw unknownLockOption(name, others);
+      own[name] = values[index];
+    }
     assertOwn(options, own, all);
     const found = new CallSite(names, values, others, this.#make(own, site, others));
     // If only values differ, they come from expressions, such as `lockTime: config.lockTime`, and may change with each call.

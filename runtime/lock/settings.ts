@@ -60,11 +60,11 @@ export function unknownLockOption(name: string, others: readonly string[]): Lock
 /**
  * Returns `defaults`, overridden by the options.
  *
+ * @param own the result of `readOptions`
  * @param others names of options that the caller reads itself
- * @throws {LockOptionError} if an option is unknown, or has an invalid value
+ * @throws {LockOptionError} if an option has an invalid value
  */
-export function settle(options: object, defaults: Settings, others: readonly string[] = []): Settings {
-  const own = readOptions(options, [...others, ...LOCK_OPTIONS], (name) => unknownLockOption(name, others));
+export function settle(own: object, defaults: Settings, others: readonly string[] = []): Settings {
   const isOwn = ({ name }: { readonly name: string }): boolean =>
     (own as Readonly<Record<string, unknown>>)[name] !== undefined;
   const settings = { ...defaults, ...(replacedBy(isOwn).includes("wait") && { waitMs: undefined }) };

@@ -40,7 +40,13 @@ export interface AwaitedLock extends LockEvent {
  * Methods are `private` instead of `#`, because very many callers may wait, and each object with `#` methods takes more memory.
  */
 export class Wait implements Waiter, Sleeper {
+  readonly key: string;
+  readonly terms: Terms;
   readonly joinedAt: number;
+  readonly waitsSince: number;
+  readonly isPatient: boolean;
+  /** On the monotonic clock: when the wait budget ends. */
+  readonly budgetEndsAt: number;
   readonly #lock: AwaitedLock;
   readonly #queue: KeyQueue;
   #hasStarted = false;
@@ -65,10 +71,16 @@ export class Wait implements Waiter, Sleeper {
 
   /** Enters the queue of the lock. */
   constructor(lock: AwaitedLock) {
+    const { key, terms, part } = lock;
+    const { locker, budgetMs } = terms;
     this.#lock = lock;
-    const { clock, manager } = this.locker;
-    this.joinedAt = clock.now();
-    this.#queue = manager.join(this);
+    this.key = key;
+    this.terms = terms;
+    this.joinedAt = locker.clock.now();
+    this.waitsSince = part?.waitsSince ?? this.joinedAt;
+    this.isPatient = budgetMs > 0 && part?.asksOnceAt === undefined;
+    this.budgetEndsAt = part?.asksOnceAt ?? this.waitsSince + budgetMs;
+    this.#queue = locker.manager.join(this);
   }
 
   private get locker(): Locker {
@@ -80,27 +92,6 @@ export class Wait implements Waiter, Sleeper {
   }
 
   // ---- questions of the queue --------------------------------------------------------------------------
-
-  get key(): string {
-    return this.#lock.key;
-  }
-
-  get terms(): Terms {
-    return this.#lock.terms;
-  }
-
-  get waitsSince(): number {
-    return this.#lock.part?.waitsSince ?? this.joinedAt;
-  }
-
-  get isPatient(): boolean {
-    return this.terms.budgetMs > 0 && this.#lock.part?.asksOnceAt === undefined;
-  }
-
-  /** On the monotonic clock: when the wait budget ends. */
-  get budgetEndsAt(): number {
-    return this.#lock.part?.asksOnceAt ?? this.waitsSince + this.terms.budgetMs;
-  }
 
   mayTryAgain(now: number): boolean {
     return this.isPatient && now < this.budgetEndsAt;

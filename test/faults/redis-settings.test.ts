@@ -24,12 +24,18 @@ for (const [name, policy, warnings] of [
       logger: { warn: (line) => void logged.push(line) },
     });
     t.teardown(() => retire(process));
+    let queryCount = 0;
+    const monitor = await admin.monitor();
+    t.teardown(() => monitor.disconnect());
+    monitor.on("monitor", (_time, words: readonly string[]) => {
+      if (words.join(" ") === "info memory") queryCount += 1;
+    });
     for (let connection = 1; connection <= 3; connection += 1) {
       t.is(await process.call("LOCK_evicted", {}, () => "in"), "in");
+      await until(() => queryCount === connection);
       const isBack = once(client, "ready");
-      await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+      await admin.call("CLIENT", "KILL", "ID", await client.client("ID"));
       await isBack;
-      await client.ping(); // Waits for the query of the settings, which each new connection sends first.
     }
     t.is(logged.length, warnings, logged.join("\n"));
     for (const line of logged) t.regex(line, /maxmemory-policy allkeys-lru.*Fix: keep locks in .*noeviction/);

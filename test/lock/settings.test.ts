@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import test from "ava";
 import { LockOptionError } from "../../runtime/base/errors";
+import { CallSites } from "../../runtime/lock/locker";
 import { DEFAULTS, LOCK_OPTIONS, settle } from "../../runtime/lock/settings";
 import { formatValue } from "../../runtime/base/format-value";
 
@@ -114,10 +115,15 @@ test("a lock's options override the defaults and do not change them", (t) => {
   t.is(DEFAULTS.lockTimeMs, 30_000);
 });
 
+/** Reads the options of a call site. */
+function read(options: object, others: readonly string[] = []): object {
+  return new CallSites((own) => own).find(options, undefined, others).made;
+}
+
 for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) {
   test(`${name} is not an option`, (t) => {
     const options = Object.defineProperty({}, name, { value: 1, enumerable: true });
-    t.throws(() => settle(options, DEFAULTS), {
+    t.throws(() => read(options), {
       instanceOf: LockOptionError,
       message: `There is no option \`${name}\`. The options are ${LOCK_OPTIONS.join(", ")}`,
     });
@@ -126,7 +132,7 @@ for (const name of ["locktime", "ttl", "constructor", "__proto__", "toString"]) 
 
 test("an attribute that forms the key in a tag is rejected with a hint to lockKey()", (t) => {
   for (const name of ["businessFlag", "keyName", "key", "each"]) {
-    t.throws(() => settle({ [name]: "pay" }, DEFAULTS), {
+    t.throws(() => read({ [name]: "pay" }), {
       instanceOf: LockOptionError,
       message:
         /^There is no option `\w+`\. .* before the options: withLock\(lockKey\("payOrder", orderNo\), options, body\)$/,
@@ -136,7 +142,7 @@ test("an attribute that forms the key in a tag is rejected with a hint to lockKe
 
 test("option names that the caller handles are accepted and listed among the options", (t) => {
   t.deepEqual(settle({ site: "a", businessFlag: "b" }, DEFAULTS, ["site", "businessFlag"]), DEFAULTS);
-  t.throws(() => settle({ flag: 1 }, DEFAULTS, ["site"]), { message: /The options are site, lockTime, / });
+  t.throws(() => read({ flag: 1 }, ["site"]), { message: /The options are site, lockTime, / });
 });
 
 test("holdAtMost is rejected if it is shorter than lockTime or combined with watchdog=false", (t) => {
