@@ -261,11 +261,11 @@ export class HistoryPlayer {
     switch (now.kind) {
       case "acquire": {
         const request = this.#request(caller);
-        return async () => this.#taken(await store.acquire(request, TIMEOUT_MS), caller, request);
+        return async () => this.#acquired(await store.acquire(request, TIMEOUT_MS), caller, request);
       }
       case "enqueue": {
         const request = this.#request(caller);
-        return async () => this.#taken(await store.queue.enqueue(request, TIMEOUT_MS), caller, request);
+        return async () => this.#acquired(await store.queue.enqueue(request, TIMEOUT_MS), caller, request);
       }
       case "dequeue":
         caller.comesAnew();
@@ -295,7 +295,7 @@ export class HistoryPlayer {
         return async () => {
           const reply = await store.queue.releaseAndEnqueue({ key, requestId: held }, request, TIMEOUT_MS);
           if (!reply.released) return `not dropped: ${shown(reply.holder)}`;
-          return `dropped, ${typeof reply.next === "object" ? this.#taken(reply.next, next, request) : reply.next}`;
+          return `dropped, ${typeof reply.next === "object" ? this.#acquired(reply.next, next, request) : reply.next}`;
         };
       }
       case "renew":
@@ -344,7 +344,7 @@ export class HistoryPlayer {
           const reply = replies?.[index];
           return reply === undefined || reply instanceof Error
             ? String(reply)
-            : this.#taken(reply, caller, request);
+            : this.#acquired(reply, caller, request);
         })
         .join(", ");
     };
@@ -380,7 +380,7 @@ export class HistoryPlayer {
     return { ...caller.wishes, key: this.#keyOf(caller), requestId, ticket: caller.ticket };
   }
 
-  #taken(reply: AcquireReply, caller: Caller, { requestId }: EnqueueRequest): string {
+  #acquired(reply: AcquireReply, caller: Caller, { requestId }: EnqueueRequest): string {
     if (reply.acquired) caller.holds.push(requestId);
     if (reply.acquired) caller.hold = requestId;
     if (reply.acquired) {

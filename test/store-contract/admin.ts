@@ -19,7 +19,7 @@ import {
   renew,
   SHORT_MS,
   TAKEN,
-  takenInTurn,
+  acquiredInTurn,
   TIMEOUT_MS,
   type RegisterTest,
   type Subject,
@@ -96,7 +96,7 @@ export function administration(given: RegisterTest, subject: () => Subject): voi
     await revoke(store, { key, requestId: id });
     await queued(store, key, waiting);
     assert.deepEqual(await release(store, key, id), { released: true });
-    await release(store, key, await takenInTurn(store, key, waiting));
+    await release(store, key, await acquiredInTurn(store, key, waiting));
     assert.ok(await isForgotten(store, key));
   });
 

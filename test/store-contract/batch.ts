@@ -15,7 +15,7 @@ import {
   release,
   request,
   TAKEN,
-  takenInTurn,
+  acquiredInTurn,
   TIMEOUT_MS,
   type RegisterTest,
   type Subject,
@@ -95,8 +95,8 @@ export function batches(given: RegisterTest, subject: () => Subject): void {
       assert.equal(await peek(store, key), key === held ? holder : ids[index]);
     }
     await release(store, held, holder);
-    await release(store, held, await takenInTurn(store, held, first));
-    await takenInTurn(store, held, second);
+    await release(store, held, await acquiredInTurn(store, held, first));
+    await acquiredInTurn(store, held, second);
   });
 
   ifHas(

@@ -18,7 +18,7 @@ import {
   SHORT_MS,
   acquire,
   TAKEN,
-  takenInTurn,
+  acquiredInTurn,
   TIMEOUT_MS,
   type RegisterTest,
   type Subject,
@@ -57,12 +57,12 @@ export function next(given: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(await queueOf(store).releaseAndEnqueue({ key, requestId }, mine, TIMEOUT_MS), enqueued);
     assert.equal(await peek(store, key), reservedFor(other));
     await listener.woken;
-    const held = await takenInTurn(store, key, other);
+    const held = await acquiredInTurn(store, key, other);
     assert.deepEqual(
       await queueOf(store).releaseAndEnqueue({ key, requestId: held }, placing(key, other), TIMEOUT_MS),
       enqueued,
     );
-    await takenInTurn(store, key, mine.ticket);
+    await acquiredInTurn(store, key, mine.ticket);
     listener.unsubscribe();
   });
 
@@ -135,7 +135,7 @@ export function next(given: RegisterTest, subject: () => Subject): void {
       released: false,
       holder: reservedFor(other),
     });
-    await takenInTurn(store, key, other);
+    await acquiredInTurn(store, key, other);
   });
 
   test("releaseAndEnqueue() does nothing after a release() that overtook it", async () => {

@@ -19,7 +19,7 @@ import {
   renew,
   acquire,
   TAKEN,
-  takenInTurn,
+  acquiredInTurn,
   TIMEOUT_MS,
   type RegisterTest,
   type Subject,
@@ -55,7 +55,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
         "a newcomer does not get in between",
       );
       for (const later of waiting.slice(index + 1)) await queued(store, key, later);
-      last = await takenInTurn(store, key, next);
+      last = await acquiredInTurn(store, key, next);
     }
     assert.deepEqual(await release(store, key, last), { released: true });
     assert.ok(await isForgotten(store, key));
@@ -86,7 +86,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
     assert.equal(await peek(store, key), reservedFor(first));
     await listener.woken;
     await queued(store, key, second);
-    await takenInTurn(store, key, first);
+    await acquiredInTurn(store, key, first);
     assert.equal(otherListener.isWoken(), false);
     listener.unsubscribe();
     otherListener.unsubscribe();
@@ -123,7 +123,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
       assert.equal(refused.holder, reserved);
     }
     await queued(store, key, holder);
-    await takenInTurn(store, key, waiting);
+    await acquiredInTurn(store, key, waiting);
   });
 
   test("a reservation lasts a short time, and the waiter that uses it gets the whole lock time", async () => {
@@ -134,7 +134,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
     await release(store, key, holder);
     const reservedForMs = freeIn(await enqueue(store, key, other)) ?? 0;
     assert.ok(reservedForMs > 0 && reservedForMs <= CLAIM_TIME_MS, String(reservedForMs));
-    await takenInTurn(store, key, waiting);
+    await acquiredInTurn(store, key, waiting);
     const heldForMs = freeIn(await enqueue(store, key, other)) ?? 0;
     assert.ok(heldForMs > CLAIM_TIME_MS && heldForMs <= LONG_MS, String(heldForMs));
   });
@@ -148,7 +148,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
     await release(store, key, holder);
     await queued(store, key, next);
     await elapse(CLAIM_TIME_MS);
-    await takenInTurn(store, key, next);
+    await acquiredInTurn(store, key, next);
     await queued(store, key, silent);
   });
 
@@ -164,7 +164,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
     assert.ok(!reply.acquired);
     assert.equal(reply.holder, reservedFor(first));
     await listener.woken;
-    await takenInTurn(store, key, first);
+    await acquiredInTurn(store, key, first);
     listener.unsubscribe();
   });
 
@@ -183,7 +183,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
     let last = holder;
     for (const one of [alive, third, silent]) {
       await release(store, key, last);
-      last = await takenInTurn(store, key, one);
+      last = await acquiredInTurn(store, key, one);
     }
     await release(store, key, last);
     assert.ok(await isForgotten(store, key));
@@ -207,7 +207,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
     await queued(store, key, second);
     for (let n = 0; n < 2; n += 1) await queueOf(store).dequeue(key, first, TIMEOUT_MS);
     await release(store, key, holder);
-    const last = await takenInTurn(store, key, second);
+    const last = await acquiredInTurn(store, key, second);
     await release(store, key, last);
     assert.ok(await isForgotten(store, key));
   });
@@ -238,7 +238,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
     assert.equal(await peek(store, key), holder);
     await queued(store, key, waiting);
     await release(store, key, holder);
-    const requestId = await takenInTurn(store, key, waiting);
+    const requestId = await acquiredInTurn(store, key, waiting);
     await queueOf(store).dequeue(key, waiting, TIMEOUT_MS);
     assert.equal(await peek(store, key), requestId);
     assert.deepEqual(await release(store, key, requestId), { released: true });
@@ -297,7 +297,7 @@ export function queue(given: RegisterTest, subject: () => Subject): void {
     await release(store, key, holder);
     await queued(store, key, waiting);
     await elapse(CLAIM_TIME_MS);
-    await takenInTurn(store, key, waiting);
+    await acquiredInTurn(store, key, waiting);
   });
 
   test("dequeue() that overtook its enqueue() removes the ticket when it is sent again", async () => {

@@ -21,7 +21,7 @@ import {
   SHORT_MS,
   acquire,
   TAKEN,
-  takenInTurn,
+  acquiredInTurn,
   TIMEOUT_MS,
   type RegisterTest,
   type Subject,
@@ -248,10 +248,10 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
     assert.equal(await peek(store, key), reservedFor(writer));
     await listener.woken;
     listener.unsubscribe();
-    const held = await takenInTurn(store, key, writer);
+    const held = await acquiredInTurn(store, key, writer);
     assert.ok(!(await enqueue(store, key, later, READS)).acquired);
     await release(store, key, held);
-    await takenInTurn(store, key, later, READS);
+    await acquiredInTurn(store, key, later, READS);
   });
 
   inQueue("a reader overtakes waiting readers, but not a waiting writer", async () => {
@@ -288,14 +288,14 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       await release(store, key, writer);
       for (const [index, one] of readers.entries()) {
         await listeners[index]?.woken;
-        inside.push(await takenInTurn(store, key, one, READS));
+        inside.push(await acquiredInTurn(store, key, one, READS));
       }
       assert.ok(!(await enqueue(store, key, second)).acquired);
       assert.ok(!(await enqueue(store, key, behind, READS)).acquired, "behind a writer");
       for (const id of inside) await release(store, key, id);
       await listeners[3]?.woken;
       for (const listener of listeners) listener.unsubscribe();
-      await takenInTurn(store, key, second);
+      await acquiredInTurn(store, key, second);
     },
   );
 
@@ -311,7 +311,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       await release(store, key, one);
       await listener.woken;
       listener.unsubscribe();
-      const inside = await takenInTurn(store, key, first, TWO);
+      const inside = await acquiredInTurn(store, key, first, TWO);
       // A caller that shares the key waits behind a writer, even if there is room.
       await release(store, key, other);
       await queued(store, key, first);
@@ -320,7 +320,7 @@ export function sharing(test: RegisterTest, subject: () => Subject): void {
       await queueOf(store).dequeue(key, first, TIMEOUT_MS);
       await another.woken;
       another.unsubscribe();
-      await takenInTurn(store, key, second, TWO);
+      await acquiredInTurn(store, key, second, TWO);
       await release(store, key, inside);
     },
   );

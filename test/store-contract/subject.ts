@@ -130,7 +130,7 @@ export async function queued(store: Store, key: string, ticket: string): Promise
 }
 
 /** Acquires the key for the waiter whose turn it is. Returns the `requestId` of the hold. */
-export async function takenInTurn(
+export async function acquiredInTurn(
   store: Store,
   key: string,
   ticket: string,

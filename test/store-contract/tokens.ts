@@ -12,7 +12,7 @@ import {
   renewal,
   request,
   acquire,
-  takenInTurn,
+  acquiredInTurn,
   TAKEN,
   token,
   TIMEOUT_MS,
@@ -77,7 +77,7 @@ export function tokens(test: RegisterTest, subject: () => Subject): void {
     assert.deepEqual(await enqueue(store, key, newId(), {}, requestId), TAKEN);
     await queued(store, key, waiting);
     await release(store, key, requestId);
-    await takenInTurn(store, key, waiting);
+    await acquiredInTurn(store, key, waiting);
   });
 
   test("a request that is not granted draws no token", async () => {

@@ -2,7 +2,7 @@ import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import test from "ava";
 import { storeContract } from "../store-contract";
-import { release, newId, newKey, enqueue, queued, acquire, takenInTurn } from "../store-contract/subject";
+import { release, newId, newKey, enqueue, queued, acquire, acquiredInTurn } from "../store-contract/subject";
 import { memoryStore } from "../../runtime/stores/memory";
 import { flat } from "../support/flat-store";
 import { VirtualClock } from "../support/virtual-clock";
@@ -102,7 +102,7 @@ test("the queue keeps its order, and tokens still rise, if the wall clock steps 
   await queued(store, key, second);
   await queued(store, key, first);
   await release(store, key, holder);
-  const requestId = await takenInTurn(store, key, first);
+  const requestId = await acquiredInTurn(store, key, first);
   await queued(store, key, second);
   await release(store, key, requestId);
   const after = await enqueue(store, key, second, { fencing: true });

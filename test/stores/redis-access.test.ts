@@ -16,7 +16,7 @@ import {
   request,
   acquire,
   TAKEN,
-  takenInTurn,
+  acquiredInTurn,
   TIMEOUT_MS,
 } from "../store-contract/subject";
 import type { WholeStore } from "../../runtime/stores/port";
@@ -209,7 +209,7 @@ test("a user without access to channels is warned once, waits by polling, and ke
   await queued(plain, key, second);
   t.deepEqual(await release(plain, key, holder), { released: true });
   t.is(await peek(plain, key), reservedFor(first));
-  const requestId = await takenInTurn(deaf, key, first);
+  const requestId = await acquiredInTurn(deaf, key, first);
   t.deepEqual(
     await release(deaf, key, requestId),
     { released: true },
@@ -231,7 +231,7 @@ test("a waiter that is denied its channel late keeps its position and leaves not
   await queued(deaf, key, first);
   t.deepEqual(await release(plain, key, holder), { released: true });
   t.is(await peek(plain, key), reservedFor(first));
-  const requestId = await takenInTurn(deaf, key, first);
+  const requestId = await acquiredInTurn(deaf, key, first);
   t.deepEqual(await release(deaf, key, requestId), { released: true });
   t.is(await peek(plain, key), reservedFor(second));
 });
@@ -262,7 +262,7 @@ test("a user that may not publish releases its lock, and gets a warning with the
   await queued(plain, key, waiting);
   t.deepEqual(await release(mute, key, requestId), { released: true });
   t.regex(await events.warned, /ACL SETUSER <user> &lockweave:1:\*/);
-  await takenInTurn(plain, key, waiting);
+  await acquiredInTurn(plain, key, waiting);
   const late = recordEvents(mute);
   t.regex(await late.warned, /lockweave/, "a later listener gets the warning as well");
 });
@@ -276,7 +276,7 @@ test("a user that may not publish releases several locks, and gets a warning", a
   await queued(plain, key, waiting);
   t.deepEqual(await mute.batch?.releaseMany([{ key, requestId }], TIMEOUT_MS), [{ released: true }]);
   t.regex(await events.warned, /ACL SETUSER <user> &lockweave:1:\*/);
-  await takenInTurn(plain, key, waiting);
+  await acquiredInTurn(plain, key, waiting);
 });
 
 test("a user that may not delete gets an error only for the key that needs a delete", async (t) => {
@@ -373,7 +373,7 @@ test("tenants with their own prefix and user cannot access each other's locks", 
     t.deepEqual(await acquire(store, key, holder), TAKEN);
     await queued(store, key, waiting);
     t.deepEqual(await release(store, key, holder), { released: true });
-    await takenInTurn(store, key, waiting, { fencing: true });
+    await acquiredInTurn(store, key, waiting, { fencing: true });
   }
   const intruder = redisStore(
     server.client({ username: "tenant-a", password: "any", keyPrefix: "tenant-b:" }),

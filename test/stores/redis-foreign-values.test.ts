@@ -12,7 +12,7 @@ import {
   queued,
   renew,
   acquire,
-  takenInTurn,
+  acquiredInTurn,
   TIMEOUT_MS,
 } from "../store-contract/subject";
 import type { WholeStore } from "../../runtime/stores/port";
@@ -71,9 +71,9 @@ test("waiters keep their order while another program acquires and deletes the ke
   await queued(store, key, second); // The second waiter notices, and the key is reserved for the first one.
   await ear.woken;
   t.is(await foreigner.set(key, "foreigner", "PX", 600_000, "NX"), null);
-  const lost = await takenInTurn(store, key, first);
+  const lost = await acquiredInTurn(store, key, first);
   await foreigner.del(key); // While the first waiter holds it.
-  const requestId = await takenInTurn(store, key, second);
+  const requestId = await acquiredInTurn(store, key, second);
   t.deepEqual(await release(store, key, lost), { released: false, holder: requestId });
   t.deepEqual(await release(store, key, requestId), { released: true });
   ear.unsubscribe();

@@ -13,7 +13,7 @@ import {
   renew,
   acquire,
   TAKEN,
-  takenInTurn,
+  acquiredInTurn,
   TIMEOUT_MS,
 } from "../store-contract/subject";
 import type { WholeStore } from "../../runtime/stores/port";
@@ -103,7 +103,7 @@ test.serial("a live waiter overtakes dead waiters in every way to get the key", 
   await store.batch?.releaseMany([{ key: keys.many, requestId: holder }], TIMEOUT_MS);
   t.is(await peek(store, keys.many), reservedFor(waiting));
   await server.client().del(keys.place); // As if the lock had expired.
-  await takenInTurn(store, keys.place, waiting);
+  await acquiredInTurn(store, keys.place, waiting);
 });
 
 test.serial("a waiter that is briefly unreachable keeps its position, and gets the key later", async (t) => {
@@ -114,7 +114,7 @@ test.serial("a waiter that is briefly unreachable keeps its position, and gets t
   await queued(store, key, other);
   await mortal.die(); // The inbox is closed, but the store can still send commands.
   await release(store, key, holder);
-  const requestId = await takenInTurn(store, key, other);
+  const requestId = await acquiredInTurn(store, key, other);
   await queued(mortal.store, key, reconnecting);
   await release(store, key, requestId);
   t.is(await peek(store, key), reservedFor(reconnecting), "no other waiter is reachable");
@@ -292,7 +292,7 @@ for (const [name, ms] of [
     let last = holder;
     for (const one of waiting) {
       t.deepEqual(await release(store, key, last), { released: true });
-      last = await takenInTurn(store, key, one);
+      last = await acquiredInTurn(store, key, one);
       await renew(store, key, last, 60_000);
     }
     t.is(await client.exists(`lockweave:1:queue:{${key}}`), 0);

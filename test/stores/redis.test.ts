@@ -16,7 +16,7 @@ import {
   renewal,
   acquire,
   TAKEN,
-  takenInTurn,
+  acquiredInTurn,
   token,
   TIMEOUT_MS,
 } from "../store-contract/subject";
@@ -88,7 +88,7 @@ test("the queue disappears from Redis with its last waiter", async (t) => {
   t.deepEqual((await client.keys(`*${key}*`)).toSorted(), [key, queueOf(key)].toSorted());
   await store.queue.dequeue(key, second, TIMEOUT_MS);
   await release(store, key, holder);
-  const requestId = await takenInTurn(store, key, first);
+  const requestId = await acquiredInTurn(store, key, first);
   t.deepEqual(await client.keys(`*${key}*`), [key]);
   await release(store, key, requestId);
   t.deepEqual(await client.keys(`*${key}*`), []);

@@ -21,7 +21,7 @@ import {
   renew,
   request,
   SHORT_MS,
-  takenInTurn,
+  acquiredInTurn,
   TIMEOUT_MS,
 } from "../../store-contract/subject";
 import { until } from "../../support/until";
@@ -98,7 +98,7 @@ test("an expired hold whose row is locked keeps all other callers out", async (t
   t.true(askAgainMs >= 50 && askAgainMs <= 250, `${askAgainMs} ms`);
   t.deepEqual(await renew(store, key, id, LONG_MS), { renewed: false, holder: guardedAfter(id) });
   await commit();
-  await release(store, key, await takenInTurn(store, key, waiter));
+  await release(store, key, await acquiredInTurn(store, key, waiter));
   t.true(await isForgotten(store, key));
 });
 
@@ -113,8 +113,8 @@ test("waiters keep their order until the transaction that locks the row has ende
   await queued(store, key, first);
   await commit();
   await queued(store, key, second);
-  await release(store, key, await takenInTurn(store, key, first));
-  await takenInTurn(store, key, second);
+  await release(store, key, await acquiredInTurn(store, key, first));
+  await acquiredInTurn(store, key, second);
 });
 
 test("releaseAndEnqueue() hands off no hold whose row is locked", async (t) => {
@@ -128,7 +128,7 @@ test("releaseAndEnqueue() hands off no hold whose row is locked", async (t) => {
   });
   await queued(store, key, next.ticket);
   await commit();
-  await takenInTurn(store, key, next.ticket);
+  await acquiredInTurn(store, key, next.ticket);
 });
 
 test("inspect() reports a hold that has ended only while a transaction locks its row", async (t) => {
@@ -166,7 +166,7 @@ test("a command that runs twice gets no second hold, even if a transaction locks
     const again = await store.queue.enqueue(placing(key, ticket, { permits }, requestId), TIMEOUT_MS);
     t.like(again, { acquired: false, holder: guardedAfter(requestId) }, `${permits} permits`);
     await end();
-    await release(store, key, await takenInTurn(store, key, ticket, { permits }));
+    await release(store, key, await acquiredInTurn(store, key, ticket, { permits }));
     t.true(await isForgotten(store, key));
   }
 });

@@ -115,14 +115,14 @@ local function hears(waiter, counts)
   return true
 end
 
--- Returns the waiter that gets the key: the first one that receives the wake-up, or the asker if it comes before that one. A killed process
+-- Returns the waiter that gets the key: the first one that receives the wake-up, or the caller if it comes before that one. A killed process
 -- receives none, and a reservation for it would block the key for the claim time. A waiter that is only reconnecting keeps its turn. If no
 -- waiter that was notified receives the wake-up, the first of all is chosen.
-local function choose(queue, counts, asker)
+local function choose(queue, counts, caller)
   local first
   local waiter, turn = first_after(queue, 0)
   while waiter do
-    if waiter == asker then
+    if waiter == caller then
       return waiter
     end
     if notices == 0 then
