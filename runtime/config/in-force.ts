@@ -17,21 +17,25 @@ export interface Configured {
   listen(): () => void;
 }
 
-let current: Configured | undefined;
-/** The configuration that replaces the current one as soon as no lock of that one is held or waited for. */
-let next: { readonly configured: Configured; readonly cancel: () => void } | undefined;
+/** The configuration whose stores new locks use. */
+export interface InForce extends Configured {
+  readonly stopListening: () => void;
+  /** The configuration that replaces this one as soon as no lock of this one is held or waited for. */
+  next: { readonly configured: Configured; readonly cancel: () => void } | undefined;
+}
+
+/** Undefined before `configure()`, and from the beginning of a shutdown on. */
+let inForce: InForce | undefined;
 /** Resolves when all stores that were replaced are closed. */
 let replaced: Promise<void> = Promise.resolve();
-/** The configuration that is being shut down, or was shut down last. */
-let ending: Configured | undefined;
+/** The shutdowns so far. */
 let shuttingDown: Promise<void> | undefined;
 /** The lockers that are being shut down, and have not closed their stores yet. */
 const draining = new Set<Locker>();
-let stopListening = (): void => {};
 
 /** Returns the locker of the last `configure()` call, which may have to wait until it is in force. */
 export function newestLocker(): Locker | undefined {
-  return current === ending ? undefined : (next?.configured ?? current)?.locker;
+  return (inForce?.next?.configured ?? inForce)?.locker;
 }
 
 /**
@@ -39,10 +43,10 @@ export function newestLocker(): Locker | undefined {
  *
  * @throws {LockMisconfiguredError} if a call in another place configured the process
  */
-export function replaceableBy(callSite: string | undefined): Configured | undefined {
-  if (current === undefined || current === ending) return undefined;
-  const { callSite: earlier } = current;
-  if (callSite !== undefined && callSite === earlier) return current;
+export function replaceableBy(callSite: string | undefined): InForce | undefined {
+  if (inForce === undefined) return undefined;
+  const { callSite: earlier } = inForce;
+  if (callSite !== undefined && callSite === earlier) return inForce;
   const places =
     callSite === undefined || earlier === undefined ? "" : `: in ${earlier}, and now in ${callSite}`;
   throw new LockMisconfiguredError(
@@ -52,9 +56,8 @@ export function replaceableBy(callSite: string | undefined): Configured | undefi
 
 /** Puts a configuration in force. Before that, there is none, or only one that is being shut down. */
 export function begin(configured: Configured): void {
-  current = configured;
   putInForce(configured.locker);
-  stopListening = configured.listen();
+  inForce = { ...configured, stopListening: configured.listen(), next: undefined };
 }
 
 /**
@@ -63,25 +66,24 @@ export function begin(configured: Configured): void {
  * @param open opens the stores of the new configuration
  * @throws what `open` throws. Then everything stays as it was
  */
-export function replace(before: Configured, given: object, open: () => Configured): void {
-  if (isSameConfiguration(given, (next?.configured ?? before).given)) return;
-  if (isSameConfiguration(given, before.given)) return dropNext();
+export function replace(before: InForce, given: object, open: () => Configured): void {
+  if (isSameConfiguration(given, (before.next?.configured ?? before).given)) return;
+  if (isSameConfiguration(given, before.given)) return dropNext(before);
   const after = open();
-  dropNext();
+  dropNext(before);
   const swap = (): void => {
-    next = undefined;
-    stopListening();
+    before.stopListening();
     begin(after);
     close(before.locker);
   };
   if (isIdle(before.locker)) swap();
-  else next = { configured: after, cancel: onceIdle(before.locker, swap) };
+  else before.next = { configured: after, cancel: onceIdle(before.locker, swap) };
 }
 
-function dropNext(): void {
-  if (next === undefined) return;
-  const { configured, cancel } = next;
-  next = undefined;
+function dropNext(before: InForce): void {
+  if (before.next === undefined) return;
+  const { configured, cancel } = before.next;
+  before.next = undefined;
   cancel();
   close(configured.locker);
 }
@@ -102,17 +104,18 @@ function close(old: Locker): void {
 
 /** Returns the lockers whose stores must stay open. `configure()` may be called again during a shutdown, and may get the same store. */
 function inUse(): readonly Locker[] {
-  const inForce = current === ending ? undefined : current;
-  return [...draining, ...[inForce, next?.configured].flatMap((each) => each?.locker ?? [])];
+  return [...draining, ...[inForce, inForce?.next?.configured].flatMap((each) => each?.locker ?? [])];
 }
 
 /** Ends the configuration in force, and drops one that waits to replace it: see `shutdown()`. */
 export async function endAll(patienceMs?: number): Promise<void> {
-  if (current !== undefined && current !== ending) {
-    stopListening();
-    dropNext();
+  if (inForce !== undefined) {
+    const ending = inForce;
+    ending.stopListening();
+    dropNext(ending);
+    inForce = undefined;
     const before = shuttingDown;
-    const { locker: old, patienceMs: usualMs } = (ending = current);
+    const { locker: old, patienceMs: usualMs } = ending;
     draining.add(old);
     const ends = drainAndClose(old, patienceMs ?? usualMs, () => {
       draining.delete(old);
