@@ -1,7 +1,8 @@
 // The functions and types for applications. Woven code imports `woven/entry.ts`. At run time, both entry points of the package have the names of both
 // files. The API reference lists the names in this order.
 
-export { configure, shutdown, type Configuration, type SignalName } from "./config/configure";
+export { configure, shutdown } from "./config/configure";
+export type { Configuration, SignalName } from "./config/configuration";
 export { ready, type ReadyOptions } from "./diagnostics/ready";
 export { health, type Health, type StoreHealth } from "./diagnostics/health";
 export {

@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from "ava";
-import { createLocker } from "../../runtime/config/configure";
+import { createLocker } from "../../runtime/config/create-locker";
 import { Lock } from "../../runtime/lock/lock";
 import { monotonicMs } from "../support/monotonic";
 import { startRedis, type RedisServer } from "../support/redis-server";

@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import test from "ava";
 import { forceRelease, obtain, shutdown, withLock, type LockEvents } from "../../runtime";
-import { configure, type Configuration } from "../../runtime/config/configure";
+import { configure } from "../../runtime/config/configure";
+import type { Configuration } from "../../runtime/config/configuration";
 import { Fleet } from "../support/fleet";
 import { passes } from "../support/jobs";
 

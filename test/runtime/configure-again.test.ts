@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import test from "ava";
 import { withLock } from "../../runtime/with-lock";
-import { configure, needsStore, shutdown, type Configuration } from "../../runtime/config/configure";
+import { configure, needsStore, shutdown } from "../../runtime/config/configure";
+import type { Configuration } from "../../runtime/config/configuration";
 import { locker } from "../../runtime/lock/locker";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
 import { memoryStore } from "../../runtime/stores/memory";

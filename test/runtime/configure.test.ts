@@ -4,7 +4,8 @@ import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import test from "ava";
 import { obtain, withLock } from "../../runtime/with-lock";
-import { configure, shutdown, type Configuration } from "../../runtime/config/configure";
+import { configure, shutdown } from "../../runtime/config/configure";
+import type { Configuration } from "../../runtime/config/configuration";
 import {
   LockClosedError,
   LockLostError,

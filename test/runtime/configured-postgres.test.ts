@@ -1,7 +1,8 @@
 import test from "ava";
 import { Client, Pool } from "pg";
 import postgres from "postgres";
-import { configure, shutdown, type Configuration } from "../../runtime/config/configure";
+import { configure, shutdown } from "../../runtime/config/configure";
+import type { Configuration } from "../../runtime/config/configuration";
 import { health } from "../../runtime/diagnostics/health";
 import { ready } from "../../runtime/diagnostics/ready";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";

@@ -1,6 +1,7 @@
 import test, { type ExecutionContext } from "ava";
 import type { Redis } from "ioredis";
-import { configure, shutdown, type Configuration } from "../../runtime/config/configure";
+import { configure, shutdown } from "../../runtime/config/configure";
+import type { Configuration } from "../../runtime/config/configuration";
 import { health } from "../../runtime/diagnostics/health";
 import { ready } from "../../runtime/diagnostics/ready";
 import { LockClosedError, LockMisconfiguredError, type LockError } from "../../runtime/base/errors";

@@ -1,5 +1,5 @@
 import test from "ava";
-import { createLocker } from "../../runtime/config/configure";
+import { createLocker } from "../../runtime/config/create-locker";
 import { requestIds } from "../../runtime/base/request-id";
 import { memoryStore } from "../../runtime/stores/memory";
 

@@ -1,6 +1,6 @@
 import test from "ava";
 import { configure, lockKey, memoryStore, obtain, redisStore, shutdown, withLock } from "../../runtime";
-import { createLocker } from "../../runtime/config/configure";
+import { createLocker } from "../../runtime/config/create-locker";
 import { revokedFrom } from "../../runtime/stores/value";
 import { startRedis, type RedisServer } from "../support/redis-server";
 import { until } from "../support/until";

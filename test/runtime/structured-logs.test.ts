@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import test from "ava";
 import { LockError, LockUnreachableError, LockWaitTimeoutError } from "../../runtime/base/errors";
-import { createLocker } from "../../runtime/config/configure";
+import { createLocker } from "../../runtime/config/create-locker";
 import { memoryStore } from "../../runtime/stores/memory";
 import { Fleet } from "../support/fleet";
 

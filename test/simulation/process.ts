@@ -1,4 +1,4 @@
-import { createLocker } from "../../runtime/config/configure";
+import { createLocker } from "../../runtime/config/create-locker";
 import type { Clock } from "../../runtime/base/clock";
 import { Lock } from "../../runtime/lock/lock";
 import { MultiLock } from "../../runtime/lock/multi-lock";

@@ -1,5 +1,6 @@
 import type { ExecutionContext } from "ava";
-import { createLocker, type Configuration } from "../../runtime/config/configure";
+import { createLocker } from "../../runtime/config/create-locker";
+import type { Configuration } from "../../runtime/config/configuration";
 import { Lock } from "../../runtime/lock/lock";
 import { MultiLock } from "../../runtime/lock/multi-lock";
 import { termsOf, type Locker, type Terms } from "../../runtime/lock/locker";

@@ -1,4 +1,4 @@
-import type { Configuration } from "../../runtime/config/configure";
+import type { Configuration } from "../../runtime/config/configuration";
 import type { LockOptions } from "../../runtime/lock/settings";
 import type { SeededRandom } from "../support/seeded-random";
 import type { Route } from "./route";
