@@ -1,4 +1,5 @@
 import { LockLostError, LockMisconfiguredError } from "../base/errors";
+import type { Loss } from "../queue/loss";
 import type { GuardRequest, RunSql } from "../stores/port";
 import { lockOf, nameOf, type LockEvent, namedError } from "./events";
 import type { Terms } from "./locker";
@@ -7,6 +8,23 @@ import type { Terms } from "./locker";
 interface GuardedLock extends LockEvent {
   readonly terms: Terms;
   beginGuard(): GuardRequest;
+}
+
+/** The locks whose last guard found that they are not held. Most locks have no guard, and take no memory for it. */
+const failures = new WeakMap<object, Loss>();
+
+const GUARD_FAILED: Loss = {
+  outcome: "unknown",
+  because: "guard() found that it is not held, so the transaction stored nothing",
+  isEarly: true,
+};
+
+/**
+ * Returns the loss that the last guard of the lock has found. The release reports it even if the body has caught the error of `guard()`: in
+ * several client libraries, the commit of a failed transaction resolves although it stores nothing.
+ */
+export function lossOfGuard(lock: object): Loss | undefined {
+  return failures.get(lock);
 }
 
 /**
@@ -32,7 +50,11 @@ export async function guardAll(locks: readonly GuardedLock[], run: RunSql): Prom
   const areHeld = await transactions.guard(holds, run).catch((error: unknown) => {
     throw namedError(first, error);
   });
-  const lost = locks.find((_, index) => areHeld[index] !== true);
+  for (const [index, lock] of locks.entries()) {
+    if (areHeld[index] === true) failures.delete(lock);
+    else failures.set(lock, GUARD_FAILED);
+  }
+  const lost = locks.find((lock) => failures.has(lock));
   if (lost === undefined) return;
   throw new LockLostError(
     `${nameOf(lost)} is not held any more: it was revoked, or another caller has acquired it. Fix: roll the transaction back`,

@@ -7,13 +7,13 @@ import { UNREACHABLE_PAUSE_MS } from "../queue/waiter";
 import { deadlinePassed, HELD_AT_MOST_INSIDE, SUSPENDED, type Loss } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { lockOf, nameOf, namedError } from "./events";
-import { guardAll } from "./guard";
+import { guardAll, lossOfGuard } from "./guard";
 import type { GuardRequest, RunSql } from "../stores/port";
 import type { Locker, LockPart, Terms } from "./locker";
 import { enterAround, Nest, type NestedLock } from "./nest";
 import { isReasonOf } from "./on-abort";
 import { findAround, isInsideBody, type FramedLock } from "./reentrancy";
-import { causeOf, endHold, type ReleasedLock } from "./release";
+import { causeOf, endHold, reportLoss, type ReleasedLock } from "./release";
 import { Wait, type AwaitedLock, type FailureClass } from "./wait";
 
 /**
@@ -439,14 +439,16 @@ export class Lock implements AsyncDisposable, AwaitedLock, NestedLock, Holder, F
    * Releases the lock, if this process still holds it. The last body inside a reentrant lock does so. With `release: "background"`, it does
    * not wait for the reply of the store if the lock is certain.
    *
-   * @throws {LockLostError} if the lock ended before the body did, unless the body failed
+   * @throws {LockLostError} if the lock ended before the body did, or its guard failed, unless the body failed
    */
   release(): Promise<void> {
     if (this.#phase === "waiting") this.cancel();
     if (this.hasEnded || this.#phase === "left") return IS_DONE;
     const hasFailed = this.#phase === "failed";
-    if (!hasFailed && this.terms.autoUnlock === "onError" && this.root === this) return this.keep();
-    return this.leave(hasFailed);
+    const isKept = !hasFailed && this.terms.autoUnlock === "onError" && this.root === this;
+    const released = isKept ? this.keep() : this.leave(hasFailed);
+    const loss = lossOfGuard(this);
+    return loss === undefined ? released : released.then(() => reportLoss(this, loss, hasFailed));
   }
 
   /**

@@ -79,7 +79,9 @@ async function guard(
 ): Promise<{ readonly pid: number; readonly client: Client }> {
   const client = await connect();
   await client.query("BEGIN");
-  const request = Buffer.from(JSON.stringify([{ key, request_id: holder }])).toString("hex");
+  const { rows: about } = await client.query<{ id: string }>("SELECT id FROM lockweave.about");
+  const wanted = { database: about[0]?.id, holds: [{ key, request_id: holder }] };
+  const request = Buffer.from(JSON.stringify(wanted)).toString("hex");
   await client.query(`SELECT lockweave.guard_v1('${request}')`);
   const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
   return { pid: rows[0]?.pid ?? NaN, client };

@@ -2,19 +2,13 @@ import { LockMisconfiguredError } from "../../base/errors";
 import { formatValue } from "../../base/format-value";
 import type { GuardRequest, RunSql } from "../port";
 import { storedKey } from "./keys";
+import { NOT_HELD, OTHER_DATABASE } from "./schema/guard";
 import { inSchema } from "./schema-name";
 
 // The guard runs in a transaction of the application, over the application's own client library.
 
-/** The reply of `guard_v1`. */
-interface Guarded {
-  readonly database: string;
-  readonly transaction: string;
-  readonly held: readonly string[];
-}
-
 /**
- * Locks the holds inside a transaction of the application.
+ * Locks the holds inside a transaction of the application. If one of them is gone, the server refuses to commit that transaction.
  *
  * @param databaseId returns the ID of the database in which the store keeps its locks
  * @returns whether each hold is still held, in order
@@ -26,18 +20,28 @@ export async function guardHolds(
   run: RunSql,
   databaseId: () => Promise<string>,
 ): Promise<readonly boolean[]> {
-  const requests = holds.map(({ key, requestId }) => ({ key: storedKey(key), request_id: requestId }));
-  const hex = Buffer.from(JSON.stringify(requests)).toString("hex");
-  const text = await ask(run, inSchema(schema, `SELECT lockweave.guard_v1('${hex}') AS guarded`), schema);
-  const { database, transaction, held } = JSON.parse(text) as Guarded;
-  if (database !== (await databaseId())) throw new LockMisconfiguredError(otherDatabase(schema));
+  const request = {
+    database: await databaseId(),
+    holds: holds.map(({ key, requestId }) => ({ key: storedKey(key), request_id: requestId })),
+  };
+  const hex = Buffer.from(JSON.stringify(request)).toString("hex");
+  let transaction: string;
+  try {
+    transaction = await ask(run, inSchema(schema, `SELECT lockweave.guard_v1('${hex}') AS guarded`), schema);
+  } catch (error) {
+    const errors = errorsIn(error);
+    if (!errors.some((one) => codesOf(one).includes(NOT_HELD))) throw error;
+    const text = errors.map(({ message }) => String(message)).join();
+    const areHeld = holds.map(({ requestId }) => !text.includes(requestId));
+    return areHeld.includes(false) ? areHeld : holds.map(() => false); // A library may hide the message of the server.
+  }
   const now = await ask(
     run,
     "SELECT coalesce(pg_current_xact_id_if_assigned()::text, '') AS guarded",
     schema,
   );
   if (now !== transaction) throw new LockMisconfiguredError(NO_TRANSACTION);
-  return holds.map(({ requestId }) => held.includes(requestId));
+  return holds.map(() => true);
 }
 
 async function ask(run: RunSql, sql: string, schema: string): Promise<string> {
@@ -45,7 +49,9 @@ async function ask(run: RunSql, sql: string, schema: string): Promise<string> {
   try {
     result = await run(sql, []);
   } catch (error) {
-    const code = codes(error).find((one) => one in REFUSALS);
+    const code = errorsIn(error)
+      .flatMap(codesOf)
+      .find((one) => one in REFUSALS);
     if (code === undefined) throw error;
     throw new LockMisconfiguredError(REFUSALS[code]?.(schema) ?? "", { cause: error });
   }
@@ -70,12 +76,18 @@ function fieldIn(result: unknown): unknown {
 /** Object-relational mappers put the error of the client library into one of these fields. */
 const INNER_ERRORS = ["cause", "driverError", "original", "meta", "driverAdapterError"] as const;
 
-/** Returns the error codes of the server in an error and the errors inside it. */
-function codes(error: unknown, depth = 0): readonly string[] {
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Returns the error and the errors inside it. */
+function errorsIn(error: unknown, depth = 0): readonly Fields[] {
   if (typeof error !== "object" || error === null || depth > 3) return [];
-  const fields = error as Readonly<Record<string, unknown>>;
-  const own = [fields["code"], fields["originalCode"]].filter((code) => typeof code === "string");
-  return [...own, ...INNER_ERRORS.flatMap((name) => codes(fields[name], depth + 1))];
+  const fields = error as Fields;
+  return [fields, ...INNER_ERRORS.flatMap((name) => errorsIn(fields[name], depth + 1))];
+}
+
+/** Returns the codes that the server may have given to the error. */
+function codesOf({ code, originalCode }: Fields): readonly string[] {
+  return [code, originalCode].filter((one) => typeof one === "string");
 }
 
 const otherDatabase = (schema: string): string =>
@@ -85,6 +97,7 @@ const NO_TRANSACTION =
   "the two statements of guard() did not run in one transaction, so the lock is not guarded. Fix: begin a transaction, and run the statements of guard() on its connection, not on a pool";
 
 const REFUSALS: Readonly<Record<string, (schema: string) => string>> = {
+  [OTHER_DATABASE]: otherDatabase,
   "3F000": otherDatabase,
   "42883": otherDatabase,
   "25006": () =>

@@ -1,4 +1,5 @@
 import type { PostgresRow } from "../../../runtime/stores/postgres/client-port";
+import { NOT_HELD } from "../../../runtime/stores/postgres/schema/guard";
 import { LeaseFunctions, SerializationFailure, type Guarding, type LeaseCommand } from "./lease-functions";
 import { DuplicateKey, LeaseRows, type Rows, type Surroundings } from "./lease-rows";
 
@@ -102,10 +103,17 @@ export class Transaction {
   #answer(text: string): string {
     const hex = /^SELECT "lockweave"\.guard_v1\('(\w+)'\) AS guarded$/.exec(text)?.[1];
     if (hex === undefined) return this.#hasNumber ? String(this.#number) : "";
-    const wanted = JSON.parse(Buffer.from(hex, "hex").toString()) as readonly Guarding[];
-    const held = this.#guard(wanted);
+    const { holds } = JSON.parse(Buffer.from(hex, "hex").toString()) as {
+      readonly holds: readonly Guarding[];
+    };
+    const held = this.#guard(holds);
+    const lost = holds.filter(({ request_id }) => !held.includes(request_id));
+    if (lost.length > 0) {
+      this.#state = "failed";
+      throw serverError(NOT_HELD, `not held: ${lost.map(({ request_id }) => request_id).join()}`);
+    }
     this.#hasNumber = true;
-    return JSON.stringify({ database: LeaseDatabase.id, transaction: String(this.#number), held });
+    return String(this.#number);
   }
 
   #guard(wanted: readonly Guarding[]): readonly string[] {

@@ -169,9 +169,50 @@ for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
     await tx.query("SELECT 1 FROM lockweave.hold");
     const { lock, end } = await hold(newProcess(t), newKey());
     await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+    await tx.query("ROLLBACK");
+    await tx.query(`BEGIN ISOLATION LEVEL ${level}`);
+    await lock.guard(over(tx));
+    await tx.query("COMMIT");
     await end();
   });
 }
+
+test("a transaction whose guard found that the lock is lost stores nothing, even if its body catches the error", async (t) => {
+  const key = newKey();
+  const [holder, other] = [newProcess(t), newProcess(t)];
+  await watcher.query("CREATE TABLE written (by text)");
+  const { lock, end } = await hold(holder, key, { watchdog: false });
+  await expire(key);
+  await other.call(key, {}, () => {});
+  const tx = await begin(t);
+  await tx.query("INSERT INTO written VALUES ('a stale holder')");
+  const error = await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+  t.notRegex(error.message, /[0-9a-f]{32}/);
+  await t.throwsAsync(tx.query("INSERT INTO written VALUES ('a stale holder')"), { code: "25P02" });
+  await tx.query("COMMIT"); // Resolves, although the server rolls back.
+  t.deepEqual((await watcher.query("SELECT * FROM written")).rows, []);
+  await t.throwsAsync(end(), { code: "LOCK_LOST" });
+});
+
+test("a call whose guard failed ends with an error, even if its body catches the error and the lock is held", async (t) => {
+  const tx = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+  await tx.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which nobody holds the lock.
+  const key = newKey();
+  const process = newProcess(t);
+  const call = process.call(key, {}, async (lock) => {
+    await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+    await tx.query("COMMIT");
+  });
+  await t.throwsAsync(call, { code: "LOCK_LOST", message: /guard\(\) found that it is not held/ });
+  const warned = process.call(key, { onLost: "warn" }, async (lock) => {
+    const late = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    await late.query("SELECT 1 FROM lockweave.hold");
+    await lock.guard(over(late));
+    await late.query("COMMIT");
+    return "done";
+  });
+  t.is(await warned, "done");
+});
 
 test("renewals, extensions, and the release do not wait for the transaction that guards the lock", async (t) => {
   const key = newKey();
@@ -235,7 +276,7 @@ test("a revoked lock cannot be guarded, and a guarded lock that is revoked stays
   await second.query("ROLLBACK");
   await assertClosed(t, key);
   await first.query("COMMIT");
-  await end();
+  await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
 for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {

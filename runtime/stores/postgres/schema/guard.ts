@@ -1,5 +1,11 @@
 import { helper } from "./routine";
 
+// The errors of `guard_v1`, as codes in a class that neither the SQL standard nor PostgreSQL uses.
+/** One of the holds is gone. The message names the request IDs of all holds that are gone. */
+export const NOT_HELD = "LW001";
+/** The transaction is in another database than the store. */
+export const OTHER_DATABASE = "LW002";
+
 /**
  * Locks the rows of holds inside a transaction of the application, so that no command can delete them until that transaction ends. A row
  * that is locked in this way can still be renewed, released, and revoked.
@@ -7,29 +13,37 @@ import { helper } from "./routine";
  * `FOR KEY SHARE` is the weakest lock that excludes deletion. With a stronger one, the holder's own renewals would wait. A hold that has
  * expired passes if its row is still there, because then nobody has acquired the key since.
  *
- * The request is a JSON array of `{ key, request_id }`, in hexadecimal. So no client library finds a placeholder or a quotation mark in it.
- * Reply: the ID of the database, the number of the transaction, and the request IDs that are still held.
+ * If a hold is gone, the function raises an error. So the transaction cannot commit, whatever its caller does with that error.
+ *
+ * The request is `{ database, holds: { key, request_id }[] }` in JSON, in hexadecimal. So no client library finds a placeholder or a quotation
+ * mark in it. Reply: the number of the transaction.
  */
 export const GUARD = `
-CREATE FUNCTION lockweave.guard_v1(requests text) RETURNS text
+CREATE FUNCTION lockweave.guard_v1(request text) RETURNS text
   LANGUAGE plpgsql VOLATILE
   SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-  request_ids json;
+  wanted json := convert_from(decode(request, 'hex'), 'UTF8')::json;
+  held text[];
+  lost text;
 BEGIN
-  SELECT coalesce(json_agg(h.holder), '[]') INTO request_ids FROM (
-    SELECT h.holder FROM json_to_recordset(convert_from(decode(requests, 'hex'), 'UTF8')::json) r(key text, request_id text)
+  IF wanted->>'database' IS DISTINCT FROM (SELECT a.id FROM lockweave.about a)::text THEN
+    RAISE EXCEPTION USING ERRCODE = '${OTHER_DATABASE}', MESSAGE = 'the locks are in another database';
+  END IF;
+  SELECT coalesce(array_agg(h.holder), '{}') INTO held FROM (
+    SELECT h.holder FROM json_to_recordset(wanted->'holds') r(key text, request_id text)
     JOIN lockweave.hold h ON h.key = r.key AND h.holder = r.request_id
     WHERE NOT h.is_revoked AND NOT h.is_released
     ORDER BY h.key, h.holder
     FOR KEY SHARE OF h
   ) h;
-  RETURN json_build_object(
-    'database', (SELECT a.id FROM lockweave.about a),
-    'transaction', pg_current_xact_id()::text,
-    'held', request_ids
-  );
+  SELECT string_agg(r.request_id, ', ') INTO lost FROM json_to_recordset(wanted->'holds') r(request_id text)
+  WHERE r.request_id <> ALL (held);
+  IF lost IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '${NOT_HELD}', MESSAGE = 'this transaction cannot commit, because its lock is not held: ' || lost;
+  END IF;
+  RETURN pg_current_xact_id()::text;
 END
 $function$;
 `;
