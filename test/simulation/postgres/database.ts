@@ -109,7 +109,7 @@ export class Transaction {
     const held = this.#guard(holds);
     const lost = holds.filter(({ request_id }) => !held.includes(request_id));
     if (lost.length > 0) {
-      this.#state = "failed";
+      this.#abort();
       throw serverError(NOT_HELD, `not held: ${lost.map(({ request_id }) => request_id).join()}`);
     }
     this.#hasNumber = true;
@@ -120,10 +120,16 @@ export class Transaction {
     try {
       return this.#database.functions.guard(this, wanted, this.#seen);
     } catch (error) {
-      this.#state = "failed";
+      this.#abort();
       if (!(error instanceof SerializationFailure)) throw error;
       throw serverError("40001", "could not serialize access due to concurrent update");
     }
+  }
+
+  /** After an error, the server unlocks its rows, and waits for the end of the transaction. */
+  #abort(): void {
+    this.#state = "failed";
+    this.#database.rows.unlockAll(this);
   }
 
   /** Commits it or rolls it back. Both unlock its rows. */
