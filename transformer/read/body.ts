@@ -25,7 +25,8 @@ export interface ExtractedBody {
 }
 
 /**
- * Returns the extracted body, or `undefined` if the body stays in the woven function. The body is extracted if:
+ * Returns the extracted body, or `undefined` if the body stays in the woven function. The body of a generator always stays. Any other body
+ * is extracted if:
  * - the lock is reentrant, because the body then needs an async context of its own;
  * - code runs after it returns a promise, because the woven code must await the promise outside of that code;
  * - the function is not `async`, because the compiler must check that the body returns a promise, which only the woven code awaits;
@@ -41,6 +42,7 @@ export function extractedBodyOf(
 ): ExtractedBody | undefined {
   const { ts, file } = source;
   const { fn, promised, type } = point;
+  if (fn.asteriskToken !== undefined) return undefined;
   const isOwnAsync = isAsync(ts, fn);
   const isExtracted =
     reentrant ||

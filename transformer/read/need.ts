@@ -1,19 +1,9 @@
 import type { Source } from "../parser/parser";
-import { stringLiteral } from "../text/edits";
 import { problem, type Problem } from "../text/problems";
-import {
-  byName,
-  literalOf,
-  OPTION_READERS,
-  readTogether,
-  single,
-  type Defaults,
-  type Reading,
-  type Value,
-} from "./attributes";
+import { byName, readTogether, type Defaults, type Reading, type Value } from "./attributes";
 import type { JoinPoint } from "./join-points";
 import { readKey, readWholeKey } from "./key";
-import { namesInKey, readFlag, storeOf, type PlannedTag } from "./plan";
+import { isReader, namesInKey, plannedTag, readFlag, readOption, type PlannedTag } from "./plan";
 
 /** A `@needsLock`: a lock that the callers of a function must hold. */
 export interface NeedPlan extends PlannedTag {
@@ -37,7 +27,7 @@ export const NEED_ATTRIBUTES: ReadonlySet<string> = new Set([
 /** Returns the plan for a `@needsLock`, or all its problems. */
 export function planNeed(source: Source, point: JoinPoint, defaults: Defaults): NeedPlan | Problem[] {
   const { ts, file } = source;
-  const { fn, tag, name: site } = point;
+  const { fn, tag } = point;
   const reading: Reading = { ts, file, problems: [], warnings: [] };
   const attributes = byName(tag.attributes, reading);
   for (const [name, attribute] of attributes) {
@@ -51,30 +41,15 @@ export function planNeed(source: Source, point: JoinPoint, defaults: Defaults): 
   if (ofProject !== undefined) values.set("store", ofProject);
   for (const name of ["store", "mode"]) {
     const attribute = attributes.get(name);
-    const word = attribute && single(name, attribute.items, reading);
-    const value = word && OPTION_READERS[name]?.(word, () => false);
-    if (value === undefined) continue;
-    if ("message" in value) reading.problems.push(value);
-    else values.set(name, value);
+    const value = attribute && readOption(name, attribute.items, reading);
+    if (value !== undefined) values.set(name, value);
   }
   readTogether(tag, attributes, values, reading);
   if (reading.problems.length > 0) return reading.problems;
+  const names = namesInKey(source, key, wholeKey, [], []);
   return {
-    fn,
-    site,
-    at: tag.word,
-    options: [
-      `site: ${stringLiteral(site)}`,
-      ...(wholeKey === undefined ? [`businessFlag: ${stringLiteral(flag)}`] : []),
-      ...[...values].flatMap(([option, value]) =>
-        value.kind === "literal" ? [`${option}: ${value.code}`] : [],
-      ),
-    ],
-    key,
-    wholeKey,
-    names: namesInKey(reading, key, wholeKey, [], []),
-    store: storeOf(literalOf(values.get("store"))),
-    isReadEnough: literalOf(values.get("mode")) === '"read"',
+    ...plannedTag(point, flag, key, wholeKey, names, values),
+    isReadEnough: isReader(values),
     warnings: reading.warnings,
   };
 }

@@ -43,6 +43,9 @@ import {
 import type { LockableFunction } from "./syntax";
 import type { Attribute } from "./tag";
 
+type Attributes = ReadonlyMap<string, Attribute>;
+type Values = ReadonlyMap<string, Value>;
+
 /** An option whose value is known only at the call. */
 interface OptionExpression extends Expression {
   readonly name: string;
@@ -108,9 +111,8 @@ export interface Plan extends PlannedTag {
 
 /** Returns the plan for a tagged function, or all problems of its tag. */
 export function plan(source: Source, point: JoinPoint, defaults: Defaults): Plan | Problem[] {
-  const { ts, file } = source;
-  const { fn, tag, name, named, typeOf } = point;
-  const reading: Reading = { ts, file, problems: [], warnings: [] };
+  const { fn, tag, named, typeOf } = point;
+  const reading: Reading = { ...source, problems: [], warnings: [] };
   const attributes = byName(tag.attributes, reading);
   const flag = readFlag(point, attributes, reading);
   const wholeKey = readWholeKey(fn, attributes, reading);
@@ -118,108 +120,138 @@ export function plan(source: Source, point: JoinPoint, defaults: Defaults): Plan
   const when = readExpression("when", fn, attributes, reading);
   const skipValue = readExpression("skipValue", fn, attributes, reading);
   const signal = readSignal(fn, attributes, reading);
-  const values = new Map(defaults);
-  for (const inherited of replacedBy((given) => attributes.has(given.name))) values.delete(inherited);
-  for (const [attribute, { items }] of attributes) {
-    const read = OPTION_READERS[attribute];
-    const word = read && single(attribute, items, reading);
-    if (word === undefined) continue;
-    if (mayBeExpression(attribute) && word.text.includes("${")) {
-      const expression = readOptionExpression(attribute, word, reading);
-      if (expression !== undefined) values.set(attribute, expression);
-      continue;
-    }
-    const value = read?.(word, (identifier) => identifiersIn(ts, file).has(identifier));
-    if (value === undefined) continue;
-    if ("message" in value) reading.problems.push(value);
-    else values.set(attribute, value);
-    const readings = implausible(attribute, word);
-    if (readings !== undefined) {
-      const { as, other, written } = readings;
-      const [it, instead] = [`${attribute}=${word.text}`, `${attribute}=${other}`];
-      const warning = problem("implausibleDuration", word, it, as, instead);
-      reading.warnings.push(replaceableBy(warning, other, written));
-    }
-  }
+  const values = readOptions(attributes, defaults, reading);
   readTogether(tag, attributes, values, reading);
-  const isReader = literalOf(values.get("mode")) === '"read"';
-  // The runtime must know whether code runs inside a body that reads, because it rejects a write lock there. So such a body runs like a
-  // reentrant one.
-  const reentrant = literalOf(values.get("reentrant")) === "true" || isReader;
-  const isGenerator = fn.asteriskToken !== undefined;
   reading.problems.push(...sharingProblems(values, attributes));
-  if (reentrant && isGenerator) {
-    const [what, by] = isReader
-      ? (["readingGenerator", "mode"] as const)
-      : (["reentrantGenerator", "reentrant"] as const);
-    reading.problems.push(problem(what, spanOf(attributes.get(by)) ?? tag.word));
-  }
-  const duplicate = duplicateOfParameter(source, fn);
-  if (duplicate !== undefined)
-    reading.problems.push(problem("duplicateParameter", duplicate, duplicate.text));
-  const twice = isGenerator ? declaredTwice(ts, fn) : undefined;
-  if (twice !== undefined) {
-    const at = { start: twice.getStart(file), end: twice.end };
-    reading.problems.push(problem("duplicateInGenerator", at, twice.text));
-  }
-  const onFailure = values.get("onFailure");
-  const failure = onFailure?.kind === "failure" ? onFailure.piece : undefined;
-  const expressions = [
-    ...[...values].flatMap(([option, value]) =>
-      value.kind === "expression" ? [{ name: option, ...value }] : [],
-    ),
-    ...(signal === undefined
-      ? []
-      : [{ name: "signal", kind: "expression" as const, pieces: [signal], shown: signal.code }]),
-  ];
-  const names = namesInKey(reading, key, wholeKey, [when, skipValue, failure], expressions);
-  const skip = ["onFailure", "onUnreachable"].find((one) => literalOf(values.get(one)) === '"skip"');
-  if (skip === undefined && attributes.has("skipValue")) {
-    reading.problems.push(problem("skipValueWithoutSkip", spanOf(attributes.get("skipValue")) ?? tag.word));
-  }
-  const extracted = isGenerator ? undefined : extractedBodyOf(source, point, reentrant, names);
+  reading.problems.push(...functionProblems(source, point, attributes, values));
+  const onFailure = readOnFailure(point, skipValue, attributes, values, reading);
+  const expressions = expressionsOf(values, signal);
+  const names = namesInKey(source, key, wholeKey, [when, skipValue, onFailure.failure], expressions);
+  const reentrant = isReentrant(values);
+  const extracted = extractedBodyOf(source, point, reentrant, names);
   if (extracted?.hidden !== undefined) {
     const at = spanOf(attributes.get("reentrant")) ?? tag.word;
     reading.problems.push(problem("redeclaredParameter", at, extracted.hidden));
   }
   if (reading.problems.length > 0) return reading.problems;
+  const kind = wholeKey?.kind ?? `${flag} ${literalOf(values.get("each")) === "true" ? 1 : key.length}`;
   return {
-    fn,
-    site: name,
-    at: tag.word,
-    options: [
-      `site: ${stringLiteral(name)}`,
-      ...(wholeKey === undefined ? [`businessFlag: ${stringLiteral(flag)}`] : []),
-      ...[...values].flatMap(([option, value]) =>
-        value.kind === "literal" ? [`${option}: ${value.code}`] : [],
-      ),
-    ],
-    key,
-    wholeKey,
+    ...plannedTag(point, flag, key, wholeKey, names, values),
     when,
     expressions,
     projectDefaults: defaultsBehind(expressions, defaults),
-    names,
-    onFailure: {
-      action: skip === undefined ? "throw" : "skip",
-      returns: returnsWhenSkipped(ts, point),
-      value: skipValue,
-      failure,
-      at: spanOf(attributes.get(skip ?? "onFailure")) ?? tag.word,
-    },
+    onFailure,
     reentrant,
-    store: storeOf(literalOf(values.get("store"))),
-    sharing: sharingOf(
-      values,
-      attributes,
-      wholeKey?.kind ?? `${flag} ${literalOf(values.get("each")) === "true" ? 1 : key.length}`,
-    ),
+    sharing: sharingOf(attributes, values, kind),
     extracted,
     narrowed: extracted === undefined ? narrowedParameters(source, fn) : [],
     typeOf,
     named,
     warnings: reading.warnings,
   };
+}
+
+/** Returns the options that the tag sets, and those of the project's defaults that it does not replace. */
+function readOptions(attributes: Attributes, defaults: Defaults, reading: Reading): Values {
+  const values = new Map(defaults);
+  for (const inherited of replacedBy(({ name }) => attributes.has(name))) values.delete(inherited);
+  for (const [name, { items }] of attributes) {
+    const value = readOption(name, items, reading);
+    if (value !== undefined) values.set(name, value);
+  }
+  return values;
+}
+
+/** Returns the value of an option, or `undefined` if the attribute is no option or if its value has a problem. */
+export function readOption(name: string, items: Attribute["items"], reading: Reading): Value | undefined {
+  const { ts, file, problems, warnings } = reading;
+  const read = OPTION_READERS[name];
+  if (read === undefined) return undefined;
+  const word = single(name, items, reading);
+  if (word === undefined) return undefined;
+  if (mayBeExpression(name) && word.text.includes("${")) return readOptionExpression(name, word, reading);
+  const value = read(word, (identifier) => identifiersIn(ts, file).has(identifier));
+  if ("message" in value) {
+    problems.push(value);
+    return undefined;
+  }
+  const doubt = implausible(name, word);
+  if (doubt === undefined) return value;
+  const { as, other, written } = doubt;
+  const warning = problem("implausibleDuration", word, `${name}=${word.text}`, as, `${name}=${other}`);
+  warnings.push(replaceableBy(warning, other, written));
+  return value;
+}
+
+/** Returns the problems of the function: duplicate names, and a lock that a generator cannot have. */
+function functionProblems(
+  source: Source,
+  { fn, tag }: JoinPoint,
+  attributes: Attributes,
+  values: Values,
+): Problem[] {
+  const problems: Problem[] = [];
+  const isGenerator = fn.asteriskToken !== undefined;
+  if (isGenerator && isReentrant(values)) {
+    const [what, by] = isReader(values)
+      ? (["readingGenerator", "mode"] as const)
+      : (["reentrantGenerator", "reentrant"] as const);
+    problems.push(problem(what, spanOf(attributes.get(by)) ?? tag.word));
+  }
+  const duplicate = duplicateOfParameter(source, fn);
+  if (duplicate !== undefined) problems.push(problem("duplicateParameter", duplicate, duplicate.text));
+  const twice = isGenerator ? declaredTwice(source.ts, fn) : undefined;
+  if (twice !== undefined) {
+    const at = { start: twice.getStart(source.file), end: twice.end };
+    problems.push(problem("duplicateInGenerator", at, twice.text));
+  }
+  return problems;
+}
+
+/** Returns what happens after the wait. Reports a `skipValue` on a lock that never skips the body. */
+function readOnFailure(
+  point: JoinPoint,
+  skipValue: Piece | undefined,
+  attributes: Attributes,
+  values: Values,
+  { ts, problems }: Reading,
+): Plan["onFailure"] {
+  const { word } = point.tag;
+  const onFailure = values.get("onFailure");
+  const skip = ["onFailure", "onUnreachable"].find((one) => literalOf(values.get(one)) === '"skip"');
+  if (skip === undefined && attributes.has("skipValue")) {
+    problems.push(problem("skipValueWithoutSkip", spanOf(attributes.get("skipValue")) ?? word));
+  }
+  return {
+    action: skip === undefined ? "throw" : "skip",
+    returns: returnsWhenSkipped(ts, point),
+    value: skipValue,
+    failure: onFailure?.kind === "failure" ? onFailure.piece : undefined,
+    at: spanOf(attributes.get(skip ?? "onFailure")) ?? word,
+  };
+}
+
+function returnsWhenSkipped(ts: Parser, { fn, type }: JoinPoint): Plan["onFailure"]["returns"] {
+  if (type === undefined && !returnsValue(ts, fn.body)) return "return;";
+  return parameterNames(ts, fn).includes("undefined") ? "return void 0;" : "return undefined;";
+}
+
+/** Whether the body runs like a reentrant one. The body of a reader does, so that the runtime can reject a write lock inside it. */
+function isReentrant(values: Values): boolean {
+  return literalOf(values.get("reentrant")) === "true" || isReader(values);
+}
+
+export function isReader(values: Values): boolean {
+  return literalOf(values.get("mode")) === '"read"';
+}
+
+/** Returns the options that are known only at the call. */
+function expressionsOf(values: Values, signal: Piece | undefined): OptionExpression[] {
+  const expressions = [...values].flatMap(([name, value]) =>
+    value.kind === "expression" ? [{ name, ...value }] : [],
+  );
+  if (signal === undefined) return expressions;
+  return [...expressions, { name: "signal", kind: "expression", pieces: [signal], shown: signal.code }];
 }
 
 /** Returns the defaults that the expressions replace, as a tag writes them. */
@@ -251,34 +283,45 @@ export function namesInKey(
   return identifiersOf(source, expressions.join(", "));
 }
 
-export function storeOf(code: string | undefined): string | undefined {
-  return code === undefined ? undefined : String(JSON.parse(code));
+/** Returns the part of a plan that `@redisLock` and `@needsLock` share. */
+export function plannedTag(
+  { fn, name, tag }: JoinPoint,
+  flag: string,
+  key: readonly KeyPart[],
+  wholeKey: WholeKey | undefined,
+  names: ReadonlySet<string>,
+  values: Values,
+): PlannedTag {
+  const store = literalOf(values.get("store"));
+  return {
+    fn,
+    site: name,
+    at: tag.word,
+    options: [
+      `site: ${stringLiteral(name)}`,
+      ...(wholeKey === undefined ? [`businessFlag: ${stringLiteral(flag)}`] : []),
+      ...[...values].flatMap(([option, value]) =>
+        value.kind === "literal" ? [`${option}: ${value.code}`] : [],
+      ),
+    ],
+    key,
+    wholeKey,
+    names,
+    store: store === undefined ? undefined : String(JSON.parse(store)),
+  };
 }
 
-function sharingOf(
-  values: ReadonlyMap<string, Value>,
-  attributes: ReadonlyMap<string, Attribute>,
-  kind: string,
-): Plan["sharing"] {
+function sharingOf(attributes: Attributes, values: Values, kind: string): Plan["sharing"] {
   const isUnknown = values.get("permits")?.kind === "expression";
   const permits = isUnknown ? "?" : (literalOf(values.get("permits")) ?? "1");
-  if (literalOf(values.get("mode")) !== '"read"' && permits === "1") return undefined;
+  if (!isReader(values) && permits === "1") return undefined;
   const [name, words] = permits === "1" ? ["mode", "mode=read"] : ["permits", `permits=${permits}`];
   const at = spanOf(attributes.get(name));
   return at && { words: isUnknown ? undefined : words, kind, at };
 }
 
-function returnsWhenSkipped(ts: Parser, { fn, type }: JoinPoint): Plan["onFailure"]["returns"] {
-  if (type === undefined && !returnsValue(ts, fn.body)) return "return;";
-  return parameterNames(ts, fn).includes("undefined") ? "return void 0;" : "return undefined;";
-}
-
 /** Reads `businessFlag`. Reports a tag that has neither a flag nor a whole key. */
-export function readFlag(
-  { tag, flaw }: JoinPoint,
-  attributes: Map<string, Attribute>,
-  reading: Reading,
-): string {
+export function readFlag({ tag, flaw }: JoinPoint, attributes: Attributes, reading: Reading): string {
   const attribute = attributes.get("businessFlag");
   if (attribute === undefined) {
     if (attributes.has("key")) return "";
