@@ -175,8 +175,40 @@ const TAG_AFTER_SPACE = /(?<=\s)@([A-Za-z]\w*)(?=[\s,]|$)/y;
 const COLON = /^[A-Za-z]\w*:/;
 const SPACES = /\s*/y;
 
-function isSwitch(name: string): boolean {
-  return isAttribute(name) && ATTRIBUTES[name].kind === "switch";
+/** The text of a tag, and how much of it is parsed. */
+interface Cursor {
+  readonly content: string;
+  /** The position of the content in the file. */
+  readonly offset: number;
+  at: number;
+  readonly problems: Problem[];
+}
+
+/** Parses the attributes after the name of a tag. Returns them with their problems, and the parentheses around them. */
+function parseAttributes(
+  tagged: string,
+  from: number,
+  offset: number,
+): { attributes: Attribute[]; problems: Problem[]; parentheses: Span | undefined } {
+  const attributes: Attribute[] = [];
+  const problems: Problem[] = [];
+  const { content, parentheses } = withoutParentheses(tagged, from);
+  const cursor: Cursor = { content, offset, at: from, problems };
+  for (take(cursor, SPACES); cursor.at < content.length; take(cursor, SPACES)) {
+    const start = cursor.at;
+    const name = take(cursor, NAME) ? wordOf(cursor, start) : undefined;
+    if (name === undefined || !take(cursor, EQUALS)) {
+      problems.push(takeJunk(cursor, start, attributes.at(-1)));
+      continue;
+    }
+    const items = takeItems(cursor, name);
+    if (items !== undefined) attributes.push({ name, items });
+  }
+  const inParentheses = parentheses && {
+    start: offset + parentheses.start,
+    end: offset + parentheses.end,
+  };
+  return { attributes, problems, parentheses: inParentheses };
 }
 
 /** Replaces the parentheses of `@redisLock(businessFlag=pay)` by spaces, so that the attributes can be read. */
@@ -191,95 +223,75 @@ function withoutParentheses(content: string, from: number): { content: string; p
   return { content: blanked, parentheses: { start, end } };
 }
 
-function parseAttributes(
-  tagged: string,
-  from: number,
-  offset: number,
-): { attributes: Attribute[]; problems: Problem[]; parentheses: Span | undefined } {
-  const attributes: Attribute[] = [];
-  const problems: Problem[] = [];
-  const { content, parentheses } = withoutParentheses(tagged, from);
-  let at = from;
+/** Takes text that is not an attribute. Returns the problem that fits it. */
+function takeJunk(cursor: Cursor, start: number, before: Attribute | undefined): Problem {
+  take(cursor, JUNK);
+  const junk = wordOf(cursor, start);
+  const isTag = OTHER_TAG.test(junk.text);
+  const isMore = take(cursor, isTag ? MORE_OF_TAG : MORE_JUNK);
+  const value = before?.items.at(-1)?.text ?? "";
+  const unit = /^\d+(?:\.\d+)?$/.test(value) ? unitCalled(junk.text) : undefined;
+  if (unit !== undefined) return problem("unitApart", junk, junk.text, `${before?.name.text}=${value}`, unit);
+  if (!isMore && isSwitch(junk.text)) return problem("noValue", junk, junk.text);
+  if (COLON.test(junk.text)) return problem("colon", junk, junk.text);
+  if (isTag) return problem("otherTag", junk, junk.text);
+  return problem(isMore ? "prose" : "notAnAttribute", junk, junk.text);
+}
 
-  const take = (pattern: RegExp): RegExpExecArray | null => {
-    pattern.lastIndex = at;
-    const match = pattern.exec(content);
-    if (match !== null) at = pattern.lastIndex;
-    return match;
-  };
-  const word = (start: number, end: number): Word => ({
-    start: offset + start,
-    end: offset + end,
-    text: content.slice(start, end),
-  });
+function isSwitch(name: string): boolean {
+  return isAttribute(name) && ATTRIBUTES[name].kind === "switch";
+}
 
-  const takeItem = (): Item | undefined => {
-    const start = at;
-    TAG_AFTER_SPACE.lastIndex = at;
-    const [, tag = ""] = TAG_AFTER_SPACE.exec(content) ?? [];
-    if (tag === TAG_NAME || tag === NEED_NAME || DOCUMENTATION.has(tag)) return undefined; // The value is missing.
-    const quoted = take(QUOTED);
-    if (quoted !== null) return { ...word(start + 1, at - 1), quoted: true };
-    if (/["'`]/.test(content.charAt(at))) {
-      const rest = word(at, content.trimEnd().length);
-      problems.push(problem("unterminatedQuote", rest, rest.text.charAt(0)));
-      at = content.length;
-      return undefined;
-    }
-    if (take(BARE) === null) return undefined;
-    const bare = word(start, at);
-    if (bare.text.endsWith(";")) problems.push(problem("semicolon", bare, bare.text));
-    return { ...bare, quoted: false };
-  };
-
-  for (take(SPACES); at < content.length; take(SPACES)) {
-    const start = at;
-    const name = take(NAME) === null ? undefined : word(start, at);
-    if (name === undefined || take(EQUALS) === null) {
-      take(JUNK);
-      const junk = word(start, at);
-      const isTag = OTHER_TAG.test(junk.text);
-      const isMore = take(isTag ? MORE_OF_TAG : MORE_JUNK) !== null;
-      const before = attributes.at(-1)?.items.at(-1);
-      const unit = before && /^\d+(?:\.\d+)?$/.test(before.text) ? unitCalled(junk.text) : undefined;
-      if (before !== undefined && unit !== undefined) {
-        const value = `${attributes.at(-1)?.name.text}=${before.text}`;
-        problems.push(problem("unitApart", junk, junk.text, value, unit));
-      } else if (!isMore && isSwitch(junk.text)) {
-        problems.push(problem("noValue", junk, junk.text));
-      } else {
-        const kind = COLON.test(junk.text)
-          ? "colon"
-          : isTag
-            ? "otherTag"
-            : isMore
-              ? "prose"
-              : "notAnAttribute";
-        problems.push(problem(kind, junk, junk.text));
-      }
-      continue;
-    }
-    const knownProblems = problems.length;
-    const first = takeItem();
-    if (first === undefined) {
-      if (problems.length === knownProblems) problems.push(problem("missingValue", name, name.text));
-      continue;
-    }
-    const items: [Item, ...Item[]] = [first];
-    while (take(COMMA) !== null) {
-      const item = takeItem();
-      if (item !== undefined) items.push(item);
-      else if (problems.length === knownProblems) {
-        problems.push(problem(at < content.length ? "strayComma" : "missingItem", name, name.text));
-      }
-    }
-    attributes.push({ name, items });
+/** Takes the values of an attribute. Returns `undefined` if the first one is missing or does not end. */
+function takeItems(cursor: Cursor, name: Word): Attribute["items"] | undefined {
+  const { content, problems } = cursor;
+  const knownProblems = problems.length;
+  const first = takeItem(cursor);
+  if (first === undefined) {
+    if (problems.length === knownProblems) problems.push(problem("missingValue", name, name.text));
+    return undefined;
   }
-  const inParentheses = parentheses && {
-    start: offset + parentheses.start,
-    end: offset + parentheses.end,
-  };
-  return { attributes, problems, parentheses: inParentheses };
+  const items: [Item, ...Item[]] = [first];
+  while (take(cursor, COMMA)) {
+    const item = takeItem(cursor);
+    if (item !== undefined) items.push(item);
+    else if (problems.length === knownProblems) {
+      problems.push(problem(cursor.at < content.length ? "strayComma" : "missingItem", name, name.text));
+    }
+  }
+  return items;
+}
+
+/** Takes one value, if there is one. If a quote does not end, reports it and takes the rest of the text. */
+function takeItem(cursor: Cursor): Item | undefined {
+  const { content, problems, at: start } = cursor;
+  TAG_AFTER_SPACE.lastIndex = start;
+  const [, tag = ""] = TAG_AFTER_SPACE.exec(content) ?? [];
+  if (tag === TAG_NAME || tag === NEED_NAME || DOCUMENTATION.has(tag)) return undefined; // The value is missing.
+  if (take(cursor, QUOTED)) return { ...wordOf(cursor, start + 1, cursor.at - 1), quoted: true };
+  if (/["'`]/.test(content.charAt(start))) {
+    const rest = wordOf(cursor, start, content.trimEnd().length);
+    problems.push(problem("unterminatedQuote", rest, rest.text.charAt(0)));
+    cursor.at = content.length;
+    return undefined;
+  }
+  if (!take(cursor, BARE)) return undefined;
+  const bare = wordOf(cursor, start);
+  if (bare.text.endsWith(";")) problems.push(problem("semicolon", bare, bare.text));
+  return { ...bare, quoted: false };
+}
+
+/** Takes the text that matches the pattern, and moves the cursor past it. Returns whether there is such text. */
+function take(cursor: Cursor, pattern: RegExp): boolean {
+  pattern.lastIndex = cursor.at;
+  const isFound = pattern.test(cursor.content);
+  if (isFound) cursor.at = pattern.lastIndex;
+  return isFound;
+}
+
+/** Returns a part of the text, which ends at the cursor unless the end is given. */
+function wordOf({ content, offset, at }: Cursor, start: number, end = at): Word {
+  return { start: offset + start, end: offset + end, text: content.slice(start, end) };
 }
 
 // ---- blocks of code in comments -------------------------------------------------------------------------
