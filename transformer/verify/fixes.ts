@@ -20,116 +20,129 @@ export interface CheckedProject {
 export function fixesFor(
   projects: readonly Project[],
   unproved: readonly Unproved[],
-  { cwd, isBundled, nest, running }: CheckedProject,
+  checked: CheckedProject,
 ): string[] {
-  const init = running("lockweave", "init");
+  const { nest, running } = checked;
   const reasons = new Set(unproved.map(({ reason }) => reason));
-  const has = (...some: Reason[]): boolean => some.some((reason) => reasons.has(reason));
+  const has: Has = (...some) => some.some((reason) => reasons.has(reason));
+  const fixes = [
+    needsOutput(checked) &&
+      has("missing", "unwoven", "tooFew", "stale", "broken", "lowered") &&
+      `NestJS builds with ${nest}, which writes bundles. Name them with \`--output\`, for example: \`${running("lockweave", "check", "--output", "dist")}\`.`,
+    ...(projects[0]?.builder === "another"
+      ? bundlerFixes(has, checked)
+      : [
+          ...weaveFixes(has, projects, unproved, checked),
+          ...buildFixes(has, projects, checked),
+          ...outputFixes(has, checked),
+        ]),
+  ];
+  return fixes.filter((fix) => fix !== false);
+}
+
+/** A piece of advice, or `false` if it does not apply. */
+type Fix = string | false;
+
+/** Returns whether tags are not proved for one of these reasons. */
+type Has = (...some: readonly Reason[]) => boolean;
+
+/** Whether NestJS writes bundles that `--output` should name. */
+function needsOutput({ isBundled, nest }: CheckedProject): boolean {
+  return !isBundled && bundles(nest);
+}
+
+function bundlerFixes(has: Has, { running }: CheckedProject): Fix[] {
+  return [
+    has("unwoven", "tooFew", "copies", "broken", "lowered", "stale") &&
+      `Build again with Lockweave's plugin for your bundler. \`${running("lockweave", "init")}\` adds it to the bundler's configuration.`,
+    has("cannotTell") &&
+      "Install TypeScript 5.9 or 6. `check` compiles the sources with it, and compares the output with the result.",
+  ];
+}
+
+/** Returns advice on the sources, and on how to weave them. */
+function weaveFixes(
+  has: Has,
+  projects: readonly Project[],
+  unproved: readonly Unproved[],
+  { cwd, isBundled, nest, running }: CheckedProject,
+): Fix[] {
   const { builder = "tspc", config = "" } = projects[0] ?? {};
   const withoutPlugin = projects.filter(
     ({ files, builder: by, plugin }) =>
       files.length > 0 && by === "tspc" && plugin?.transformProgram !== true,
   );
-  const isIncremental = projects.some(
-    ({ options }) => options.composite === true || options.incremental === true,
-  );
-  const advice: string[] = [];
-  const needsBundle =
-    !isBundled && bundles(nest) && has("missing", "unwoven", "tooFew", "stale", "broken", "lowered");
-  if (needsBundle) {
-    advice.push(
-      `NestJS builds with ${nest}, which writes bundles. Name them with \`--output\`, for example: \`${running("lockweave", "check", "--output", "dist")}\`.`,
-    );
-  }
-  if (builder === "another") {
-    if (has("unwoven", "tooFew", "copies", "broken", "lowered", "stale")) {
-      advice.push(
-        `Build again with Lockweave's plugin for your bundler. \`${init}\` adds it to the bundler's configuration.`,
-      );
-    }
-    if (has("cannotTell"))
-      advice.push(
-        "Install TypeScript 5.9 or 6. `check` compiles the sources with it, and compares the output with the result.",
-      );
-    return advice;
-  }
-  if (
-    !isBundled &&
-    (nest === undefined || nest === "tsc") &&
+  const names = withoutPlugin.map((project) => `\`${shortPath(project.config, cwd)}\``).join(", ");
+  const how = isBundled
+    ? `Build with Lockweave's plugin for your bundler, or compile with \`${builder}\` and bundle its output`
+    : `Compile with \`${builder}\``;
+  const isUnwoven = has("unwoven", "tooFew");
+  return [
     has("unwoven", "tooFew", "broken", "lowered") &&
-    withoutPlugin.length > 0
-  ) {
-    const names = withoutPlugin.map((project) => `\`${shortPath(project.config, cwd)}\``).join(", ");
-    advice.push(
+      !isBundled &&
+      (nest === undefined || nest === "tsc") &&
+      withoutPlugin.length > 0 &&
       `Add { "transform": "lockweave/transformer", "transformProgram": true } to \`plugins\` in ${names}.`,
-    );
-  }
-  if (has("unwoven", "tooFew")) {
-    if (isBundled)
-      advice.push(
-        "If no entry of the bundle imports the function, import it, or leave it out of the project.",
-      );
-    const how = isBundled
-      ? `Build with Lockweave's plugin for your bundler, or compile with \`${builder}\` and bundle its output`
-      : `Compile with \`${builder}\``;
-    advice.push(
-      nest !== undefined && (!isBundled || bundles(nest))
+    isUnwoven &&
+      isBundled &&
+      "If no entry of the bundle imports the function, import it, or leave it out of the project.",
+    isUnwoven &&
+      (nest !== undefined && (!isBundled || bundles(nest))
         ? fixOfNest(nest, running)
-        : `${how}. Plain \`tsc\`, TypeScript 7, esbuild, swc, and Node's type stripping ignore plugins silently.`,
-    );
-    if (isBundled && unproved.some(({ file }) => isTestFile(file, config))) {
-      advice.push("To leave tests out, name a tsconfig without them with `-p`.");
-    }
-  }
-  if (has("copies")) {
-    advice.push(
+        : `${how}. Plain \`tsc\`, TypeScript 7, esbuild, swc, and Node's type stripping ignore plugins silently.`),
+    isUnwoven &&
+      isBundled &&
+      unproved.some(({ file }) => isTestFile(file, config)) &&
+      "To leave tests out, name a tsconfig without them with `-p`.",
+    has("copies") &&
       "Rename functions that share a name and a key. In different files, their locks look like copies of one lock.",
-    );
-  }
-  if (has("missing", "stale") && !needsBundle) {
-    const by = isBundled ? "" : ` with \`${nest === undefined ? builder : "nest build"}\``;
-    advice.push(
-      has("stale")
+  ];
+}
+
+/** Returns advice on how to build the current sources. */
+function buildFixes(has: Has, projects: readonly Project[], checked: CheckedProject): Fix[] {
+  const { isBundled, nest, running } = checked;
+  const { builder = "tspc" } = projects[0] ?? {};
+  const by = isBundled ? "" : ` with \`${nest === undefined ? builder : "nest build"}\``;
+  const mayBeSkipped =
+    has("unwoven", "missing", "stale") &&
+    builder === "tspc" &&
+    projects.some(({ options }) => options.composite === true || options.incremental === true);
+  return [
+    has("missing", "stale") &&
+      !needsOutput(checked) &&
+      (has("stale")
         ? `Build again${by}. The output was not built from these sources.`
-        : `Build${by} first. There is no output of these sources.`,
-    );
-  }
-  if (has("unwoven", "missing", "stale") && isIncremental && builder === "tspc") {
-    if (nest === undefined)
-      advice.push(
-        `Use \`${running("tspc", "-b", "--force")}\`. TypeScript does not rebuild what plain \`tsc -b\` has built.`,
-      );
-    else if (nest === "tsc")
-      advice.push(
-        "If `nest build` changes nothing, delete the `.tsbuildinfo` files. TypeScript skips files that have not changed.",
-      );
-  }
-  if (has("lowered") && isBundled) {
-    advice.push(
+        : `Build${by} first. There is no output of these sources.`),
+    mayBeSkipped &&
+      nest === undefined &&
+      `Use \`${running("tspc", "-b", "--force")}\`. TypeScript does not rebuild what plain \`tsc -b\` has built.`,
+    mayBeSkipped &&
+      nest === "tsc" &&
+      "If `nest build` changes nothing, delete the `.tsbuildinfo` files. TypeScript skips files that have not changed.",
+  ];
+}
+
+/** Returns advice on output that has the wrong form, or that another project or tool writes. */
+function outputFixes(has: Has, checked: CheckedProject): Fix[] {
+  const { isBundled, running } = checked;
+  return [
+    has("lowered") &&
+      isBundled &&
       "Set the `target` of bundlers and minifiers to es2018 or later, so that they keep async functions.",
-    );
-  }
-  if (has("broken") && isBundled) {
-    advice.push(
+    has("broken") &&
+      isBundled &&
       "If a tool changed the locks, name its input with `--output` instead, and report the form to Lockweave. `check` knows the forms of common minifiers.",
-    );
-  }
-  if (has("stale", "broken", "lowered") && !isBundled && !needsBundle) {
-    advice.push("If a bundler or a minifier writes the output, name its files with `--output`.");
-  }
-  if (has("bundled")) {
-    advice.push(
-      `Another tool compiled the sources once more. Add Lockweave's plugin to it, which \`${init}\` does for the common ones, and build again. If nothing runs these files, delete them.`,
-    );
-  }
-  if (has("uncompiled")) {
-    advice.push(
+    has("stale", "broken", "lowered") &&
+      !isBundled &&
+      !needsOutput(checked) &&
+      "If a bundler or a minifier writes the output, name its files with `--output`.",
+    has("bundled") &&
+      `Another tool compiled the sources once more. Add Lockweave's plugin to it, which \`${running("lockweave", "init")}\` does for the common ones, and build again. If nothing runs these files, delete them.`,
+    has("uncompiled") &&
       `Build the project that compiles these files, or name it: \`${running("lockweave", "check", "-p", "<tsconfig>")}\`.`,
-    );
-  }
-  if (has("cannotTell"))
-    advice.push("Configure TypeScript to emit these files, with `target` es2015 or later.");
-  return advice;
+    has("cannotTell") && "Configure TypeScript to emit these files, with `target` es2015 or later.",
+  ];
 }
 
 /** Whether the builder of NestJS writes bundles instead of one file for each source. */
