@@ -1,4 +1,10 @@
-import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../one-file/weaver";
+import {
+  fileWeaver,
+  formatFinding,
+  type FileWeaver,
+  type Finding,
+  type PluginOptions,
+} from "../one-file/weaver";
 import type { WovenMap } from "../../weave/weave";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
@@ -117,21 +123,7 @@ function lockweave(options?: PluginOptions): Plugin {
       order: "pre",
       filter: { id: { include: [SOURCE_FILES, COMPONENTS], exclude } },
       handler(text, id) {
-        if (id.startsWith("\0")) {
-          failAt(this, fileBehind(id), unseenIn(id, text));
-          failAt(this, id.slice(1), unwovenIn(id, text));
-        }
-        if (COMPONENTS.test(id) && !isInstalled(id)) failAt(this, id, tagsInComponent(text));
-        const fileName = sourceFileOf(id); // Filters again, because older hosts ignore `filter`.
-        if (fileName === undefined) return undefined;
-        seen.add(id);
-        failAt(this, id, tagsLostFrom(pathOf(id), text));
-        const woven = weave(fileName, text);
-        if (woven === undefined) return undefined;
-        const { code, map, errors, warnings } = woven;
-        for (const warning of warnings) this.warn(logOf(id, [warning], warning, "warning"));
-        failAt(this, id, errors);
-        return { code, map };
+        return transformed(this, weave, seen, text, id);
       },
     },
     options(input) {
@@ -154,35 +146,64 @@ function lockweave(options?: PluginOptions): Plugin {
       seen.clear();
     },
     buildEnd(error) {
-      if (error !== undefined) return;
-      for (const id of modulesOf(this)) {
-        const info = seen.has(id) ? null : this.getModuleInfo(id);
-        const code = info !== null && "code" in info ? info.code : undefined;
-        if (code == null) continue;
-        failAt(this, fileBehind(id), unseenIn(id, code));
-        failAt(this, id.replace(/^\0/, ""), unwovenIn(id, code));
-      }
-      for (const { path, findings } of unlockedExternals(externalImportsOf(this)))
-        failAt(this, path, findings);
+      if (error === undefined) failAtUnlocked(this, seen);
     },
     writeBundle(_, bundle) {
-      if (this === undefined) return failInFarm(seen, bundle);
-      const refused = modulesOf(this).filter((id) => refusedPlace(id) !== undefined);
-      if (refused.length === 0) return;
-      const modules = modulesWithCode(bundle);
-      for (const id of refused) {
-        const place = modules.has(id) ? refusedPlace(id) : undefined;
-        if (place === undefined) continue;
-        const { importers = [], dynamicImporters = [] } = this.getModuleInfo(id) ?? {};
-        const isImportedDynamically = dynamicImporters.length > 0;
-        for (const importer of importers) {
-          const file = fileBehind(importer);
-          const codes = [modules.get(importer)?.code ?? ""];
-          failAt(this, file, unsupportedIn(file, place, { codes, isImportedDynamically }));
-        }
-      }
+      if (this === undefined) failInFarm(seen, bundle);
+      else failAtUnsupported(this, bundle);
     },
   };
+}
+
+/** Weaves a module, and adds it to `seen`. Returns `undefined` if there is nothing to weave. */
+function transformed(
+  context: TransformContext,
+  weave: FileWeaver,
+  seen: Set<string>,
+  text: string,
+  id: string,
+): ReturnType<Plugin["transform"]["handler"]> {
+  if (id.startsWith("\0")) failAtUnseen(context, id, text);
+  if (COMPONENTS.test(id) && !isInstalled(id)) failAt(context, id, tagsInComponent(text));
+  const fileName = sourceFileOf(id); // Filters again, because older hosts ignore `filter`.
+  if (fileName === undefined) return undefined;
+  seen.add(id);
+  failAt(context, id, tagsLostFrom(pathOf(id), text));
+  const woven = weave(fileName, text);
+  if (woven === undefined) return undefined;
+  const { code, map, errors, warnings } = woven;
+  for (const warning of warnings) context.warn(logOf(id, [warning], warning, "warning"));
+  failAt(context, id, errors);
+  return { code, map };
+}
+
+/** Reports the unlocked functions of modules that never reached `transform`, and of those outside of the bundle. */
+function failAtUnlocked(context: BuildContext, seen: ReadonlySet<string>): void {
+  for (const id of modulesOf(context)) {
+    const info = seen.has(id) ? null : context.getModuleInfo(id);
+    const code = info !== null && "code" in info ? info.code : undefined;
+    if (code != null) failAtUnseen(context, id, code);
+  }
+  for (const { path, findings } of unlockedExternals(externalImportsOf(context)))
+    failAt(context, path, findings);
+}
+
+/** Reports code that cannot run in the environment of the output. */
+function failAtUnsupported(context: BuildContext, bundle: Bundle): void {
+  const refused = modulesOf(context).filter((id) => refusedPlace(id) !== undefined);
+  if (refused.length === 0) return;
+  const modules = modulesWithCode(bundle);
+  for (const id of refused) {
+    const place = modules.has(id) ? refusedPlace(id) : undefined;
+    if (place === undefined) continue;
+    const { importers = [], dynamicImporters = [] } = context.getModuleInfo(id) ?? {};
+    const isImportedDynamically = dynamicImporters.length > 0;
+    for (const importer of importers) {
+      const file = fileBehind(importer);
+      const codes = [modules.get(importer)?.code ?? ""];
+      failAt(context, file, unsupportedIn(file, place, { codes, isImportedDynamically }));
+    }
+  }
 }
 
 /** Reports packages that stay outside of a bundle of Farm, which calls no hook with the imports of a module. */
@@ -235,17 +256,12 @@ const FIX_OF_LINK =
 const FIX_OF_VIRTUAL =
   "give this module an ID that ends with `.js` or `.ts` and has no `\\0`, or move the function into such a file";
 
-/** Returns the unlocked functions of a module that our plugin does not weave. */
-function unseenIn(id: string, code: string): Finding[] {
+/** Reports the unlocked functions of a module that our plugin does not weave, because of its ID or because it is in no file. */
+function failAtUnseen(context: TransformContext, id: string, code: string): void {
   const file = fileBehind(id);
-  if (AS_TEXT.test(id) || isInstalled(file)) return [];
-  return tagsUnseenIn(file, code, INSTALLED.test(file) ? FIX_OF_LINK : FIX);
-}
-
-/** Returns the unlocked functions of a module that is in no file. */
-function unwovenIn(id: string, code: string): Finding[] {
-  const file = fileBehind(id);
-  return AS_TEXT.test(id) || isInstalled(file) ? [] : tagsUnwovenIn(file, code, FIX_OF_VIRTUAL);
+  if (AS_TEXT.test(id) || isInstalled(file)) return;
+  failAt(context, file, tagsUnseenIn(file, code, INSTALLED.test(file) ? FIX_OF_LINK : FIX));
+  failAt(context, id.replace(/^\0/, ""), tagsUnwovenIn(file, code, FIX_OF_VIRTUAL));
 }
 
 /** Returns the path in an ID. Plugins start the IDs that they invent with `\0`, often followed by a prefix of their own. */
