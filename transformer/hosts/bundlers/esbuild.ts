@@ -1,6 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { basename, resolve } from "node:path";
-import { fileWeaver, formatFinding, type Finding, type PluginOptions } from "../one-file/weaver";
+import {
+  fileWeaver,
+  formatFinding,
+  type FileWeaver,
+  type Finding,
+  type PluginOptions,
+} from "../one-file/weaver";
 import { parser } from "../../parser/parser";
 import { COMPONENTS, tagsInComponent } from "./components";
 import { externalImportsOf, isBun, unseenInputs, unsupportedInputs, type Built } from "./esbuild-metafile";
@@ -77,59 +83,19 @@ interface Message {
  */
 function lockweave(options?: PluginOptions): Plugin {
   const weave = fileWeaver(parser(), options);
-  const load = (path: string, text: string, loader: Loader, file: string): Loaded | undefined => {
-    const woven = weave(SOURCE_FILES.test(path) ? path : `${path}.${loader}`, text, "esm or script");
-    if (woven === undefined) return undefined; // esbuild reads the file itself.
-    const { code, map, errors, warnings } = woven;
-    if (isBun) reportToBun(file, errors, warnings);
-    const messageOf = (finding: Finding): Message => message(file, finding);
-    map.sources = [basename(path)];
-    return {
-      contents: `${code}\n//# sourceMappingURL=${map.toUrl()}`,
-      loader,
-      errors: errors.map(messageOf),
-      warnings: warnings.map(messageOf),
-    };
-  };
   return {
     name: "lockweave",
     setup({ initialOptions, onStart, onResolve, onLoad, onEnd }) {
       if (initialOptions === undefined || initialOptions === null) throw new TypeError(NO_BUILD);
-      const { absWorkingDir } = initialOptions;
+      const { absWorkingDir, stdin } = initialOptions;
       const seen = seenIn(initialOptions);
       initialOptions.metafile = true;
-      onEnd?.(async (built) => {
-        const messagesOf = (path: string, findings: readonly Finding[]): Message[] => {
-          const file = shortPath(path, absWorkingDir);
-          if (isBun) reportToBun(file, findings, []);
-          return findings.map((finding) => message(file, finding));
-        };
-        const unsupported = unsupportedInputs(built, absWorkingDir).flatMap(({ path, place, evidence }) =>
-          messagesOf(path, unsupportedIn(path, place, evidence)),
-        );
-        const unlocked = unseenInputs(built, seen, absWorkingDir).flatMap(({ path, codes }) =>
-          messagesOf(path, tagsUnseenInOutputs(path, codes, "put Lockweave's plugin before the others")),
-        );
-        const imports =
-          built.metafile === undefined
-            ? importsKeptIn(seen, await Promise.all((built.outputs ?? []).map((output) => output.text())))
-            : externalImportsOf(built, absWorkingDir);
-        const external = unlockedExternals(imports).flatMap(({ path, findings }) =>
-          messagesOf(path, findings),
-        );
-        return { errors: [...unsupported, ...unlocked, ...external] };
-      });
+      onEnd?.(async (built) => ({ errors: await errorsAtEnd(built, seen, absWorkingDir) }));
       const loaders = { ...LOADERS, ...initialOptions.loader };
       onLoad({ filter: filterFor(loaders), namespace: "file" }, async ({ path, with: attributes = {} }) => {
         seen.add(path);
-        const loader = loaderOf(path, loaders);
         const isOther = isOtherFile(path) || "type" in attributes;
-        const isComponent = COMPONENTS.test(path);
-        if ((loader === undefined && !isComponent) || isOther) return undefined;
-        const file = shortPath(path, absWorkingDir);
-        const text = await readFile(path, "utf8");
-        if (isComponent) return refuseTags(file, text);
-        return loader && load(path, text, loader, file);
+        return isOther ? undefined : loadFile(weave, path, loaderOf(path, loaders), absWorkingDir);
       });
       if (initialOptions.format === "esm" && !isBun) {
         // An ES module has no `require` for what stays outside of it. So woven CommonJS requires a module that imports the runtime.
@@ -141,17 +107,78 @@ function lockweave(options?: PluginOptions): Plugin {
           resolveDir: String(pluginData),
         }));
       }
-      const { stdin } = initialOptions;
       if (stdin === undefined) return;
       const { contents, sourcefile = "<stdin>", loader = "js" } = stdin;
       const text = typeof contents === "string" ? contents : Buffer.from(contents).toString();
       seen.add(resolve(absWorkingDir ?? ".", sourcefile)); // This path appears only in messages.
-      const loaded = isCode(loader) ? load(sourcefile, text, loader, sourcefile) : undefined;
+      const loaded = isCode(loader) ? loadText(weave, sourcefile, text, loader, sourcefile) : undefined;
       if (loaded === undefined) return;
       const { contents: locked, errors, warnings } = loaded;
       initialOptions.stdin = { ...stdin, contents: locked };
       onStart(() => ({ errors, warnings }));
     },
+  };
+}
+
+/** Returns the errors that only the finished build shows: tagged code that has no locks, or that cannot run where it is built for. */
+async function errorsAtEnd(
+  built: Built,
+  seen: ReadonlySet<string>,
+  dir: string | undefined,
+): Promise<Message[]> {
+  const messagesOf = (path: string, findings: readonly Finding[]): Message[] => {
+    const file = shortPath(path, dir);
+    if (isBun) reportToBun(file, findings, []);
+    return findings.map((finding) => message(file, finding));
+  };
+  const unsupported = unsupportedInputs(built, dir).flatMap(({ path, place, evidence }) =>
+    messagesOf(path, unsupportedIn(path, place, evidence)),
+  );
+  const unlocked = unseenInputs(built, seen, dir).flatMap(({ path, codes }) =>
+    messagesOf(path, tagsUnseenInOutputs(path, codes, "put Lockweave's plugin before the others")),
+  );
+  const imports =
+    built.metafile === undefined
+      ? importsKeptIn(seen, await Promise.all((built.outputs ?? []).map((output) => output.text())))
+      : externalImportsOf(built, dir);
+  const external = unlockedExternals(imports).flatMap(({ path, findings }) => messagesOf(path, findings));
+  return [...unsupported, ...unlocked, ...external];
+}
+
+/** Returns the woven file, or `undefined` if esbuild or another plugin should load it. */
+async function loadFile(
+  weave: FileWeaver,
+  path: string,
+  loader: Loader | undefined,
+  dir: string | undefined,
+): Promise<Loaded | undefined> {
+  const isComponent = COMPONENTS.test(path);
+  if (loader === undefined && !isComponent) return undefined;
+  const file = shortPath(path, dir);
+  const text = await readFile(path, "utf8");
+  if (isComponent) return refuseTags(file, text);
+  return loader && loadText(weave, path, text, loader, file);
+}
+
+/** Returns the woven text, or `undefined` if there is nothing to weave. */
+function loadText(
+  weave: FileWeaver,
+  path: string,
+  text: string,
+  loader: Loader,
+  file: string,
+): Loaded | undefined {
+  const woven = weave(SOURCE_FILES.test(path) ? path : `${path}.${loader}`, text, "esm or script");
+  if (woven === undefined) return undefined;
+  const { code, map, errors, warnings } = woven;
+  if (isBun) reportToBun(file, errors, warnings);
+  const messageOf = (finding: Finding): Message => message(file, finding);
+  map.sources = [basename(path)];
+  return {
+    contents: `${code}\n//# sourceMappingURL=${map.toUrl()}`,
+    loader,
+    errors: errors.map(messageOf),
+    warnings: warnings.map(messageOf),
   };
 }
 
