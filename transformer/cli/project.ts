@@ -17,9 +17,9 @@ import {
 } from "../hosts/ts-patch/dependencies";
 import { wovenProgram, type PluginConfig } from "../hosts/ts-patch/weave-program";
 import type { Compiler } from "../hosts/ts-patch/compiler";
-import { wovenFiles } from "../hosts/ts-patch/woven-files";
+import { wovenFiles, type WovenFiles } from "../hosts/ts-patch/woven-files";
 import { parser } from "../parser/parser";
-import { readDefaults } from "../read/attributes";
+import { readDefaults, type Defaults } from "../read/attributes";
 import type { PlacedProblem, Project, TaggedFile, WovenSource } from "../verify/project";
 import { taggedFile } from "../verify/tagged-file";
 import { resolvedFrom } from "../resolve/loaded-file";
@@ -172,75 +172,21 @@ function projectOf(
   parsed: TS.ParsedCommandLine,
   builder: Project["builder"],
 ): Project {
-  const { fileNames, options, projectReferences } = parsed;
+  const { options } = parsed;
   const plugin = pluginIn(config, options);
   const { defaults, problems } = readDefaults(plugin?.defaults ?? {});
-  const create = (
-    settings: TS.CompilerOptions,
-    { also = [], host }: { readonly also?: readonly string[]; readonly host?: TS.CompilerHost } = {},
-  ): TS.Program =>
-    (ts.originalCreateProgram ?? ts.createProgram)({
-      rootNames: [...fileNames, ...also],
-      options: settings,
-      ...(host && { host }),
-      ...(projectReferences && { projectReferences }),
-    });
-  const program = create(emitOptions(config, options));
-  const entry = { transformProgram: true, ...(plugin?.defaults && { defaults: plugin.defaults }) };
+  const program = createProgram(ts, parsed, emitOptions(config, options));
   const own = program.getSourceFiles().filter((file) => !program.isSourceFileFromExternalLibrary(file));
   const paths = own.map(({ fileName }) => fileName).filter((path) => !path.includes("/node_modules/"));
-  const sources = [config, ...paths];
-  const taggedIn = (among: readonly TS.SourceFile[]): TaggedFile[] =>
-    among.flatMap((source): TaggedFile[] => {
-      if (source.isDeclarationFile || !mayNeedWeave(source.text)) return [];
-      return taggedFile(
-        source,
-        weave(source.fileName, source.text, { ts, module: "esm", defaults, sourceFile: source }),
-      );
-    });
-  const files = taggedIn(own);
-  let linkedFiles: readonly TaggedFile[] | undefined;
-  const linked = (): readonly TaggedFile[] => (linkedFiles ??= taggedIn(linkedSources(program)));
-  const wovenOf = (unwoven: TS.Program): TS.Program => wovenProgram(unwoven, undefined, entry, { ts }).woven;
-  let wovenOwn: TS.Program | undefined;
-  let wovenWhole: TS.Program | undefined;
-  // Adds the linked sources as root files, so that TypeScript emits them, too. A bundler includes them like the project's own files.
-  const withLinked = (): TS.Program =>
-    create(emitOptions(config, options), { also: linked().map(({ source }) => source.fileName) });
-  const emitWoven = (file: TaggedFile): ReadonlyMap<string, string> => {
-    const { source } = file;
-    const woven = linked().includes(file)
-      ? (wovenWhole ??= wovenOf(withLinked()))
-      : (wovenOwn ??= wovenOf(program));
-    const outputs = new Map<string, string>();
-    woven.emit(woven.getSourceFile(source.fileName), (name, text) => {
-      if (/\.[cm]?jsx?$/.test(name)) outputs.set(resolve(name), text);
-    });
-    return outputs;
-  };
-  const wovenSources = (): WovenSource[] =>
-    [...wovenFiles(ts, withTypes(), defaults).values()].map(({ woven: by, onDisk: { fileName, text } }) => ({
-      fileName,
-      text,
-      woven: by,
-    }));
-  const errorsWith = (texts: ReadonlyMap<string, string>): PlacedProblem[] => {
-    const settings = { ...options, noEmit: true };
-    return errorsOf(ts, create(settings, { host: hostWith(ts, settings, texts) }));
-  };
-  // Referenced projects are not included here, because they are checked as projects of their own.
-  const unlocked = (): readonly PlacedProblem[] => unlockedDependencies(ts, program);
-  let whole: TS.Program | undefined;
-  const withTypes = (): TS.Program => (whole ??= create({ ...options, noEmit: true }));
-  const typeProblems = (): readonly PlacedProblem[] => {
-    const { woven: checked } = wovenProgram(withTypes(), undefined, entry, { ts });
-    return files.flatMap((file) => typeProblemsIn(ts, checked, file));
-  };
-  const analysis = (): Analysis => {
-    const hasTags = files.some(({ tags }) => tags.length > 0);
-    if (!hasTags) return { findings: [], unfollowed: [] };
-    return analysisOf(ts, withTypes(), wovenFiles(ts, withTypes(), defaults), plugin);
-  };
+  const files = taggedIn(ts, own, defaults);
+  const linked = lazy(() => taggedIn(ts, linkedSources(program), defaults));
+  const woven = lazy(() => wovenBy(ts, plugin, program));
+  const wovenWithLinked = lazy(() =>
+    wovenBy(ts, plugin, createProgram(ts, withSources(parsed, linked()), emitOptions(config, options))),
+  );
+  const settings = { ...options, noEmit: true };
+  const withTypes = lazy(() => createProgram(ts, parsed, settings));
+  const hasTags = files.some(({ tags }) => tags.length > 0);
   return {
     ts,
     config,
@@ -249,22 +195,81 @@ function projectOf(
     options,
     plugin,
     files,
-    sources,
+    sources: [config, ...paths],
     problems: [...problems, ...readTransactions(plugin?.transactions).problems],
-    unlocked,
+    // Referenced projects are not included here, because they are checked as projects of their own.
+    unlocked: () => unlockedDependencies(ts, program),
     unlockedSources: () => unlockedSources(ts, program, emitsCode(options)),
     linked,
-    typeProblems,
-    analysis,
-    wovenSources,
-    errorsWith,
-    emitWoven,
+    typeProblems: () => typeProblemsIn(ts, wovenBy(ts, plugin, withTypes()), files),
+    analysis: () =>
+      hasTags
+        ? analysisOf(ts, withTypes(), wovenFiles(ts, withTypes(), defaults), plugin)
+        : { findings: [], unfollowed: [] },
+    wovenSources: () => wovenSourcesOf(wovenFiles(ts, withTypes(), defaults)),
+    errorsWith: (texts) => errorsOf(ts, createProgram(ts, parsed, settings, hostWith(ts, settings, texts))),
+    emitWoven: (file) => outputsOf(linked().includes(file) ? wovenWithLinked() : woven(), file),
   };
 }
 
-function typeProblemsIn(ts: Compiler, checked: TS.Program, { source, tags }: TaggedFile): PlacedProblem[] {
-  const found = checked.getSemanticDiagnostics(checked.getSourceFile(source.fileName));
-  return compilerErrorsInTags(found, tags, source.text).map((one) => placedError(ts, one, source));
+function createProgram(
+  ts: Compiler,
+  { fileNames, projectReferences }: TS.ParsedCommandLine,
+  options: TS.CompilerOptions,
+  host?: TS.CompilerHost,
+): TS.Program {
+  return (ts.originalCreateProgram ?? ts.createProgram)({
+    rootNames: fileNames,
+    options,
+    ...(host && { host }),
+    ...(projectReferences && { projectReferences }),
+  });
+}
+
+/** Adds the sources as root files, so that TypeScript emits them, too. A bundler includes them like the project's own files. */
+function withSources(parsed: TS.ParsedCommandLine, added: readonly TaggedFile[]): TS.ParsedCommandLine {
+  return { ...parsed, fileNames: [...parsed.fileNames, ...added.map(({ source }) => source.fileName)] };
+}
+
+function taggedIn(ts: Compiler, sources: readonly TS.SourceFile[], defaults: Defaults): TaggedFile[] {
+  return sources.flatMap((source): TaggedFile[] => {
+    if (source.isDeclarationFile || !mayNeedWeave(source.text)) return [];
+    return taggedFile(
+      source,
+      weave(source.fileName, source.text, { ts, module: "esm", defaults, sourceFile: source }),
+    );
+  });
+}
+
+/** Returns a function that calls `create` only the first time. */
+function lazy<T extends object>(create: () => T): () => T {
+  let value: T | undefined;
+  return () => (value ??= create());
+}
+
+function wovenBy(ts: Compiler, plugin: PluginConfig | undefined, program: TS.Program): TS.Program {
+  const entry = { transformProgram: true, ...(plugin?.defaults && { defaults: plugin.defaults }) };
+  return wovenProgram(program, undefined, entry, { ts }).woven;
+}
+
+function typeProblemsIn(ts: Compiler, checked: TS.Program, files: readonly TaggedFile[]): PlacedProblem[] {
+  return files.flatMap(({ source, tags }) => {
+    const found = checked.getSemanticDiagnostics(checked.getSourceFile(source.fileName));
+    return compilerErrorsInTags(found, tags, source.text).map((one) => placedError(ts, one, source));
+  });
+}
+
+function wovenSourcesOf(files: WovenFiles): WovenSource[] {
+  return [...files.values()].map(({ woven, onDisk: { fileName, text } }) => ({ fileName, text, woven }));
+}
+
+/** Emits a file. Returns the JavaScript by the paths of the output files. */
+function outputsOf(program: TS.Program, { source }: TaggedFile): Map<string, string> {
+  const outputs = new Map<string, string>();
+  program.emit(program.getSourceFile(source.fileName), (name, text) => {
+    if (/\.[cm]?jsx?$/.test(name)) outputs.set(resolve(name), text);
+  });
+  return outputs;
 }
 
 function hostWith(
