@@ -1,7 +1,13 @@
 import { dirname } from "node:path";
 import { checkBuilds, type CheckedBuilds } from "../verify/builds";
 import { checkCopies, type Copies } from "../verify/bundled-copies";
-import { checkBundled, countTags, settingThatPreventsOutput, type Unproved } from "../verify/check";
+import {
+  checkBundled,
+  countTags,
+  settingThatPreventsOutput,
+  type Checked,
+  type Unproved,
+} from "../verify/check";
 import { bundles, fixesFor } from "../verify/fixes";
 import { shortPath } from "../verify/outputs";
 import type { Position } from "../verify/position";
@@ -38,6 +44,23 @@ interface Options {
   readonly typescript: string | undefined;
 }
 
+interface Result extends Checked {
+  readonly projects: readonly Project[];
+  /** Undefined if TypeScript does not write the output. */
+  readonly builds: CheckedBuilds | undefined;
+  /** Whether there was output to read. */
+  readonly hasOutput: boolean;
+  /** Output of other tools that may contain copies of the functions. */
+  readonly unchecked: Copies["unchecked"];
+  /** The projects whose types `tspc` has checked. */
+  readonly byTspc: readonly Project[];
+  readonly analysis: AnalysisRows;
+  readonly problems: readonly Row[];
+  readonly warnings: readonly Row[];
+}
+
+type Row = ProblemRow | FindingRow;
+
 /**
  * Checks that the output contains the lock of every tag.
  *
@@ -45,168 +68,140 @@ interface Options {
  * @throws {UsageError} if there is nothing to check
  */
 export function check(options: Options, cwd: string): number {
-  const { project: named, outputs, list, maxWarnings = Infinity, json, typescript } = options;
-  const opened = new Map<string | undefined, Project[]>();
-  const open = (path: string | undefined): Project[] => {
-    const found = opened.get(path) ?? openProjects(path, cwd, { typescript });
-    opened.set(path, found);
-    return found;
-  };
+  const { project: named, outputs, maxWarnings = Infinity, json, typescript } = options;
+  const open = opener(typescript, cwd);
   const projects = open(named);
-  const isBundled = outputs.length > 0;
-  const isCompiled = !isBundled && projects.every(({ builder }) => builder !== "another");
   // A file that `-p` names is the project itself. Otherwise another project may have written the output.
   const isExact = named !== undefined && namesFile(named, cwd);
   const search = (): CheckedBuilds => checkBuilds(projects, (one) => alternativesOf(one, open), cwd);
+  const isCompiled = outputs.length === 0 && projects.every(({ builder }) => builder !== "another");
   const builds = isCompiled ? (isExact ? checkBuilds(projects, () => [], cwd) : search()) : undefined;
-  const all = [...projects, ...(builds?.builders ?? [])];
+  const result = resultOf(projects, builds, isExact, options, cwd);
+  const { tags, problems, warnings, unproved } = result;
   const others = (): OtherBuilds => (isExact || builds === undefined ? search() : builds);
-  const copies =
-    builds === undefined || builds.silent !== undefined || isExact ? NO_COPIES : copiesOf(builds, all, cwd);
-  const output =
-    builds?.silent !== undefined ? undefined : outputOf(projects, outputs, withCopies(builds, copies), cwd);
-  const unprovedFiles = new Set(output?.unproved.map(({ file }) => file));
-  // If `tspc` has written the locks of a project, it has also checked the types in the tags. It may never have seen the sources of a
-  // bundle, or the files that a build leaves out. With `noEmitOnError`, a missing lock may be the result of a type error.
-  const byTspc = projects.filter(
-    (project) =>
-      !isBundled &&
-      project.builder === "tspc" &&
-      project.plugin?.transformProgram === true &&
-      settingThatPreventsOutput(project) === undefined &&
-      builds?.shared.includes(project) !== true &&
-      !project.files.some(({ source }) => unprovedFiles.has(source.fileName)),
-  );
-  const analysis = analysisRows(projects);
-  const problems = inOrder<ProblemRow | FindingRow>([
-    ...problemsOf(all),
-    ...dependencyProblems(all, isBundled),
-    ...typeProblems(projects.filter((project) => !byTspc.includes(project))),
-    ...analysis.certain,
-    ...(list === undefined ? [] : listProblems(projects, list, { named, typescript }, cwd)),
-  ]);
-  const warnings = inOrder<ProblemRow | FindingRow>([
-    ...warningsOf(all),
-    ...storeWarnings(all),
-    ...analysis.likely,
-  ]);
   const hasTooManyWarnings = warnings.length > maxWarnings;
   if (builds?.silent !== undefined && problems.length === 0 && !hasTooManyWarnings) {
     throw new UsageError(withoutOutput(builds.silent, others(), cwd));
   }
-  const { tags, unproved } = output ?? { tags: countTags(projects), unproved: [] };
   if (tags + problems.length === 0) {
     throw new UsageError("This project has no tags. Fix: name the tsconfig of the tagged sources with `-p`.");
   }
   printError(...aboutSources(projects));
-  const nest = nestOutputOf(dirname(projects[0]?.config ?? cwd));
-  const advice = [
-    ...fixesFor(builds === undefined || builds.builders.length === 0 ? projects : builds.writers, unproved, {
-      cwd,
-      isBundled,
-      nest,
-      running: (...words) => commandLine(cwd, ...words),
-    }),
-    // No tsconfig describes a bundle.
-    ...(builds === undefined || bundles(nest) ? [] : aboutOtherProjects(builds, others, cwd)),
-  ];
+  const advice = adviceOn(result, others, outputs.length > 0, cwd);
   const isPassed = problems.length + unproved.length === 0 && !hasTooManyWarnings;
-  if (json) {
-    const short = <R extends Partial<Position>>(row: R): R =>
-      row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
-    const withProof = (row: ProblemRow | FindingRow): ProblemRow | FindingRow =>
-      "proof" in row ? { ...short(row), proof: row.proof.map(short) } : short(row);
-    const result = {
-      tags,
-      problems: problems.map(withProof),
-      warnings: warnings.map(withProof),
-      unproved: unproved.map(short),
-      unfollowed: analysis.unfollowed.map(short),
-      builders: builds?.builders.map(({ config }) => shortPath(config, cwd)) ?? [],
-      unchecked: copies.unchecked.map(({ path }) => shortPath(path, cwd)),
-      leftOut: builds?.leftOut.map(short) ?? [],
-      fixes: advice,
-    };
-    printJson(result, 2);
-  } else {
+  if (json) printJson(jsonOf(result, advice, cwd), 2);
+  else {
     printError(
       ...warnings.map((row) => warningLine(row, cwd)),
       ...inOrder([...problems, ...unproved]).map((row) => problemLine(row, cwd)),
       ...(hasTooManyWarnings ? [tooManyWarnings(warnings.length, maxWarnings)] : []),
       ...advice.map((fix) => cyan(`-> ${fix}`)),
     );
-    if (isPassed) {
-      const sentences = [
-        output === undefined ? onlyTagsChecked(tags) : proved(tags, builds, cwd),
-        aboutTests(builds),
-        aboutBundles(copies, cwd),
-        aboutTypes(projects, byTspc, cwd),
-        aboutCalls(analysis),
-      ];
-      print(safe`${sentences.filter((sentence) => sentence !== "").join(" ")}`);
-    }
+    if (isPassed) print(summaryOf(result, cwd));
   }
   return isPassed ? 0 : 1;
+}
+
+/** Returns a function that opens the projects of a path, and each path only once. */
+function opener(typescript: string | undefined, cwd: string): (path: string | undefined) => Project[] {
+  const opened = new Map<string | undefined, Project[]>();
+  return (path) => {
+    const found = opened.get(path) ?? openProjects(path, cwd, { typescript });
+    opened.set(path, found);
+    return found;
+  };
+}
+
+/** Runs all checks. With `isExact`, no other output is searched for copies of the functions. */
+function resultOf(
+  projects: readonly Project[],
+  builds: CheckedBuilds | undefined,
+  isExact: boolean,
+  options: Options,
+  cwd: string,
+): Result {
+  const isBundled = options.outputs.length > 0;
+  const all = [...projects, ...(builds?.builders ?? [])];
+  const copies = isExact ? NO_COPIES : copiesOf(builds, all, cwd);
+  const output = isBundled ? checkBundled(projects, options.outputs, cwd) : withCopies(builds, copies);
+  // It may never have seen the sources of a bundle.
+  const byTspc = isBundled ? [] : checkedByTspc(projects, builds, output?.unproved ?? []);
+  const analysis = analysisRows(projects);
+  return {
+    projects,
+    builds,
+    hasOutput: output !== undefined,
+    tags: output?.tags ?? countTags(projects),
+    unproved: output?.unproved ?? [],
+    unchecked: copies.unchecked,
+    byTspc,
+    analysis,
+    problems: inOrder<Row>([
+      ...problemsOf(all),
+      ...dependencyProblems(all, isBundled),
+      ...typeProblems(projects.filter((project) => !byTspc.includes(project))),
+      ...analysis.certain,
+      ...listProblems(projects, options, cwd),
+    ]),
+    warnings: inOrder<Row>([...warningsOf(all), ...storeWarnings(all), ...analysis.likely]),
+  };
+}
+
+const NO_COPIES: Copies = { unproved: [], unchecked: [] };
+
+/** Returns copies of the functions in output that TypeScript has not written, but that may be what runs. */
+function copiesOf(builds: CheckedBuilds | undefined, projects: readonly Project[], cwd: string): Copies {
+  if (builds === undefined || builds.silent !== undefined) return NO_COPIES;
+  return checkCopies(projects, otherOutputs(projects, builds.writers, cwd), builds.outputs, cwd);
+}
+
+/** Adds the copies to the result, except those of tags that are reported already. Returns `undefined` if there is no output to read. */
+function withCopies(builds: CheckedBuilds | undefined, copies: Copies): Checked | undefined {
+  if (builds === undefined || builds.silent !== undefined) return undefined;
+  const { tags, unproved } = builds;
+  const isKnown = (copy: Unproved): boolean =>
+    unproved.some(
+      ({ file, line, column }) => file === copy.file && line === copy.line && column === copy.column,
+    );
+  return { tags, unproved: [...unproved, ...copies.unproved.filter((copy) => !isKnown(copy))] };
+}
+
+/**
+ * Returns the projects whose types `tspc` has checked. It has written their locks, and so has also checked the types in the tags. It may
+ * never have seen the files that a build leaves out. With `noEmitOnError`, a missing lock may be the result of a type error.
+ */
+function checkedByTspc(
+  projects: readonly Project[],
+  builds: CheckedBuilds | undefined,
+  unproved: readonly Unproved[],
+): Project[] {
+  const unprovedFiles = new Set(unproved.map(({ file }) => file));
+  return projects.filter(
+    (project) =>
+      project.builder === "tspc" &&
+      project.plugin?.transformProgram === true &&
+      settingThatPreventsOutput(project) === undefined &&
+      builds?.shared.includes(project) !== true &&
+      !project.files.some(({ source }) => unprovedFiles.has(source.fileName)),
+  );
 }
 
 /** Compares the reviewed list with the sources. Wrong tags are not in it, so they come first. */
 function listProblems(
   projects: readonly Project[],
-  list: string,
-  { named, typescript }: { readonly named: string | undefined; readonly typescript: string | undefined },
+  { list, project: named, typescript }: Options,
   cwd: string,
 ): ProblemRow[] {
+  if (list === undefined) return [];
   const { tags, problems } = tagsOf(projects);
   if (problems.length > 0) return [];
   const options = [
     ...(named === undefined ? [] : ["-p", named]),
     ...(typescript === undefined ? [] : ["--typescript", typescript]),
   ];
-  const stale = staleList(
-    tags,
-    list,
-    cwd,
-    commandLine(cwd, "lockweave", "list", ...options, "--write", list),
-  );
+  const update = commandLine(cwd, "lockweave", "list", ...options, "--write", list);
+  const stale = staleList(tags, list, cwd, update);
   return stale === undefined ? [] : [stale];
-}
-
-interface Output {
-  readonly tags: number;
-  readonly unproved: readonly Unproved[];
-}
-
-/** Returns `undefined` if there is no output to read. */
-function outputOf(
-  projects: readonly Project[],
-  outputs: readonly string[],
-  builds: Output | undefined,
-  cwd: string,
-): Output | undefined {
-  return outputs.length > 0 ? checkBundled(projects, outputs, cwd) : builds;
-}
-
-function tooManyWarnings(count: number, allowed: number): SafeText {
-  return red(
-    `${count === 1 ? "There is 1 warning" : `There are ${count} warnings`}, and \`--max-warnings\` allows ${allowed}.`,
-  );
-}
-
-const NO_COPIES: Copies = { unproved: [], unchecked: [] };
-
-/** Returns copies of the functions in output that TypeScript has not written, but that may be what runs. */
-function copiesOf({ writers, outputs }: CheckedBuilds, projects: readonly Project[], cwd: string): Copies {
-  return checkCopies(projects, otherOutputs(projects, writers, cwd), outputs, cwd);
-}
-
-/** Adds the copies to the result, except those of tags that are reported already. */
-function withCopies<B extends Output | undefined>(builds: B, { unproved }: Copies): B {
-  if (builds === undefined) return builds;
-  const isKnown = (copy: Unproved): boolean =>
-    builds.unproved.some(
-      ({ file, line, column }) => file === copy.file && line === copy.line && column === copy.column,
-    );
-  return { ...builds, unproved: [...builds.unproved, ...unproved.filter((copy) => !isKnown(copy))] };
 }
 
 function withoutOutput(project: Project, { builders, unbuilt }: OtherBuilds, cwd: string): string {
@@ -221,6 +216,26 @@ function withoutOutput(project: Project, { builders, unbuilt }: OtherBuilds, cwd
 }
 
 type OtherBuilds = Pick<CheckedBuilds, "builders" | "unbuilt">;
+
+/** Returns advice on what to do, one piece of advice a line. */
+function adviceOn(
+  { projects, builds, unproved }: Result,
+  others: () => OtherBuilds,
+  isBundled: boolean,
+  cwd: string,
+): string[] {
+  const nest = nestOutputOf(dirname(projects[0]?.config ?? cwd));
+  return [
+    ...fixesFor(builds === undefined || builds.builders.length === 0 ? projects : builds.writers, unproved, {
+      cwd,
+      isBundled,
+      nest,
+      running: (...words) => commandLine(cwd, ...words),
+    }),
+    // No tsconfig describes a bundle.
+    ...(builds === undefined || bundles(nest) ? [] : aboutOtherProjects(builds, others, cwd)),
+  ];
+}
 
 /** Returns advice on which other tsconfig to name with `-p`. */
 function aboutOtherProjects(
@@ -245,7 +260,45 @@ function aboutOtherProjects(
       ];
 }
 
+function tooManyWarnings(count: number, allowed: number): SafeText {
+  return red(
+    `${count === 1 ? "There is 1 warning" : `There are ${count} warnings`}, and \`--max-warnings\` allows ${allowed}.`,
+  );
+}
+
+/** Returns the result for `--json`, with short paths. */
+function jsonOf({ builds, analysis, ...result }: Result, advice: readonly string[], cwd: string): object {
+  const short = <R extends Partial<Position>>(row: R): R =>
+    row.file === undefined ? row : { ...row, file: shortPath(row.file, cwd) };
+  const withProof = (row: Row): Row =>
+    "proof" in row ? { ...short(row), proof: row.proof.map(short) } : short(row);
+  return {
+    tags: result.tags,
+    problems: result.problems.map(withProof),
+    warnings: result.warnings.map(withProof),
+    unproved: result.unproved.map(short),
+    unfollowed: analysis.unfollowed.map(short),
+    builders: builds?.builders.map(({ config }) => shortPath(config, cwd)) ?? [],
+    unchecked: result.unchecked.map(({ path }) => shortPath(path, cwd)),
+    leftOut: builds?.leftOut.map(short) ?? [],
+    fixes: advice,
+  };
+}
+
 // ---- what was checked -----------------------------------------------------------------------------------
+
+/** Returns one sentence for each thing that was checked. */
+function summaryOf(result: Result, cwd: string): SafeText {
+  const { tags, builds, projects, byTspc } = result;
+  const sentences = [
+    result.hasOutput ? proved(tags, builds, cwd) : onlyTagsChecked(tags),
+    aboutTests(builds),
+    aboutBundles(result.unchecked, cwd),
+    aboutTypes(projects, byTspc, cwd),
+    aboutCalls(result.analysis),
+  ];
+  return safe`${sentences.filter((sentence) => sentence !== "").join(" ")}`;
+}
 
 function proved(tags: number, builds: CheckedBuilds | undefined, cwd: string): string {
   const locks = tags === 1 ? "The lock of the only tag is" : `The locks of all ${tags} tags are`;
@@ -267,7 +320,7 @@ function aboutTests(builds: CheckedBuilds | undefined): string {
 }
 
 /** Names the output of bundlers that may have unlocked copies of the functions. */
-function aboutBundles({ unchecked }: Copies, cwd: string): string {
+function aboutBundles(unchecked: Copies["unchecked"], cwd: string): string {
   return unchecked
     .map(({ path }) => {
       const name = shortPath(path, cwd);
