@@ -163,6 +163,17 @@ function around(tool: string, host: "tspc" | keyof typeof HOSTS, isCommonJs = fa
   };
 }
 
+const bun: Tool = {
+  async run(project, areOther) {
+    await project.write({
+      "src/orders.test.ts": `import { test } from "bun:test";\n${IMPORTS("./orders.js")}test("runs", async () => {${calls(areOther)}});\n`,
+      "bunfig.toml": 'preload = ["lockweave/register"]\n\n[test]\npreload = ["lockweave/register"]\n',
+    });
+    const program = join(await installed("bun"), "bun/bin/bun.exe");
+    return await project.runWith(program, "test", "--coverage", "--coverage-reporter=lcov");
+  },
+};
+
 const BABEL = {
   presets: [["@babel/preset-env", { targets: { node: "current" } }], "@babel/preset-typescript"],
 };
@@ -180,6 +191,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   "c8 and Node's type stripping": around("c8", "Node"),
   "c8 and tsx": around("c8", "tsx"),
   "nyc and tspc": around("nyc", "tspc", true),
+  "bun test": bun,
   "node --test and tspc": around("node", "tspc"),
   "node --test and Node's type stripping": around("node", "Node"),
 };
