@@ -13,9 +13,10 @@ import { raise } from "./raise";
 //   --minutes <n>    lets `explore` run for that long, and `torture` on each topology
 //   --raise          runs nothing, but raises the versions in packages.json, and prints what changed
 //
-// First obtains what all parts need. If that fails, the part is not run, which is neither a failure nor a success. Then runs two parts at once,
-// because most parts wait often or use one core. Runs all parts, even after a failure. Each line begins with the name of its part. The output
-// ends with the last lines of each part that failed, because a CI service may show only that, and with a table of results and durations.
+// First obtains what all parts need. If that fails, the part is not run, which is neither a failure nor a success. Then runs the parts whose
+// tests depend on time, one after the other, and the others two at once, because most parts wait often or use one core. Runs all parts, even
+// after a failure. Each line begins with the name of its part. The output ends with the last lines of each part that failed, because a CI
+// service may show only that, and with a table of results and durations.
 //
 // Exits with 1 if a part failed, or else with 75 if a part was not run.
 
@@ -55,15 +56,18 @@ async function main(): Promise<void> {
     const reason = await reasonAgainst(name);
     if (reason !== undefined) results.set(name, { outcome: "not run", seconds: 0, lines: [reason] });
   }
-  const waiting = names.filter((name) => !results.has(name));
-  const work = async (): Promise<void> => {
+  const work = async (waiting: string[]): Promise<void> => {
     for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
       const result = await run(name, minutes);
       results.set(name, result);
       console.log(rowOf(name, result));
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  const obtained = names.filter((name) => !results.has(name));
+  const alone = obtained.filter((name) => partOf(name).isAlone === true);
+  const others = obtained.filter((name) => !alone.includes(name));
+  await work(alone);
+  await Promise.all(Array.from({ length: AT_ONCE }, () => work(others)));
   printTable(names, results);
 }
 
