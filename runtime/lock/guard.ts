@@ -1,5 +1,4 @@
-import { LockLostError, LockMisconfiguredError } from "../base/errors";
-import type { Loss } from "../queue/loss";
+import { errorMessage, LockLostError, LockMisconfiguredError } from "../base/errors";
 import type { GuardRequest, RunSql } from "../stores/port";
 import { lockOf, nameOf, type LockEvent, namedError } from "./events";
 import type { Terms } from "./locker";
@@ -7,36 +6,54 @@ import type { Terms } from "./locker";
 /** A lock that a transaction may guard. */
 interface GuardedLock extends LockEvent {
   readonly terms: Terms;
-  beginGuard(): GuardRequest;
+  /** The outermost of nested reentrant locks. They share a hold, and so a guard. */
+  readonly root: object;
+  /** Begins a guard: from now on, no other caller of this process gets the hold. Returns `undefined` if the process knows that it is lost. */
+  beginGuard(): GuardRequest | undefined;
+  notHeld(): LockLostError;
 }
 
-/** The locks whose last guard found that they are not held. Most locks have no guard, and take no memory for it. */
-const failures = new WeakMap<object, Loss>();
-
-const GUARD_FAILED: Loss = {
-  outcome: "unknown",
-  because: "guard() found that it is not held, so the transaction stored nothing",
-  isEarly: true,
-};
+/** The error of the last guard of each hold, if it failed. Most holds have no guard, and take no memory for it. */
+const failures = new WeakMap<object, unknown>();
 
 /**
- * Returns the loss that the last guard of the lock has found. The release reports it even if the body has caught the error of `guard()`: in
+ * Returns the error that ends a call whose last guard failed, although its body succeeded: the body has caught the error of `guard()`. In
  * several client libraries, the commit of a failed transaction resolves although it stores nothing.
  */
-export function lossOfGuard(lock: object): Loss | undefined {
-  return failures.get(lock);
+export function errorOfGuard(lock: GuardedLock): LockLostError | undefined {
+  const error = failures.get(lock.root);
+  if (error === undefined) return undefined;
+  const name = `${nameOf(lock)}: `;
+  return new LockLostError(
+    `${name}its last guard() failed, so its transaction may have stored nothing: ${errorMessage(error).replace(name, "")}`,
+    { ...lockOf(lock), cause: error },
+  );
 }
 
 /**
  * Guards the locks in a transaction of the caller: see `HeldLock.guard`.
  *
  * The store decides whether each lock is still held, and not the deadline in this process: nobody can acquire the key while the transaction
- * runs, even if the lock time is over by then.
+ * runs, even if the lock time is over by then. It also learns of a lock that this process knows to be lost, because only the server can
+ * reject the transaction.
  *
  * @param locks locks of one store
  * @throws {LockLostError} if one of them is not held any more
  */
 export async function guardAll(locks: readonly GuardedLock[], run: RunSql): Promise<void> {
+  const earlier = locks.map(({ root }) => failures.get(root));
+  try {
+    await sendGuard(locks, run);
+  } catch (error) {
+    for (const { root } of locks) failures.set(root, error);
+    throw error;
+  }
+  // Another transaction may have failed meanwhile.
+  for (const [index, { root }] of locks.entries())
+    if (failures.get(root) === earlier[index]) failures.delete(root);
+}
+
+async function sendGuard(locks: readonly GuardedLock[], run: RunSql): Promise<void> {
   const [first] = locks;
   if (first === undefined) return;
   const { transactions } = first.terms.locker.store;
@@ -47,17 +64,19 @@ export async function guardAll(locks: readonly GuardedLock[], run: RunSql): Prom
     );
   }
   const holds = locks.map((lock) => lock.beginGuard());
-  const areHeld = await transactions.guard(holds, run).catch((error: unknown) => {
+  const requests = holds.map((hold, index) => hold ?? { key: locks[index]?.key ?? "", requestId: NO_HOLD });
+  const areHeld = await transactions.guard(requests, run).catch((error: unknown) => {
     throw namedError(first, error);
   });
   for (const [index, lock] of locks.entries()) {
-    if (areHeld[index] === true) failures.delete(lock);
-    else failures.set(lock, GUARD_FAILED);
+    if (holds[index] === undefined) throw lock.notHeld();
+    if (areHeld[index] === true) continue;
+    throw new LockLostError(
+      `${nameOf(lock)} is not held any more: it was revoked, or another caller has acquired it. Fix: roll the transaction back`,
+      lockOf(lock),
+    );
   }
-  const lost = locks.find((lock) => failures.has(lock));
-  if (lost === undefined) return;
-  throw new LockLostError(
-    `${nameOf(lost)} is not held any more: it was revoked, or another caller has acquired it. Fix: roll the transaction back`,
-    lockOf(lost),
-  );
 }
+
+/** The request ID of no hold. */
+const NO_HOLD = "0".repeat(32);

@@ -7,13 +7,13 @@ import { UNREACHABLE_PAUSE_MS } from "../queue/waiter";
 import { deadlinePassed, HELD_AT_MOST_INSIDE, SUSPENDED, type Loss } from "../queue/loss";
 import { Aborter } from "./aborter";
 import { lockOf, nameOf, namedError } from "./events";
-import { guardAll, lossOfGuard } from "./guard";
+import { errorOfGuard, guardAll } from "./guard";
 import type { GuardRequest, RunSql } from "../stores/port";
 import type { Locker, LockPart, Terms } from "./locker";
 import { enterAround, Nest, type NestedLock } from "./nest";
 import { isReasonOf } from "./on-abort";
 import { findAround, isInsideBody, type FramedLock } from "./reentrancy";
-import { causeOf, endHold, reportLoss, type ReleasedLock } from "./release";
+import { causeOf, endHold, reportLostError, type ReleasedLock } from "./release";
 import { Wait, type AwaitedLock, type FailureClass } from "./wait";
 
 /**
@@ -229,7 +229,7 @@ export class Lock implements AsyncDisposable, AwaitedLock, NestedLock, Holder, F
   }
 
   /** The lock that holds the key: the outermost one of nested reentrant locks. */
-  private get root(): NestedLock {
+  get root(): NestedLock {
     return this.nest?.root ?? this;
   }
 
@@ -321,13 +321,12 @@ export class Lock implements AsyncDisposable, AwaitedLock, NestedLock, Holder, F
     return guardAll([this], run);
   }
 
-  /** Begins a guard: from now on, no other caller of this process gets the hold. */
-  beginGuard(): GuardRequest {
+  beginGuard(): GuardRequest | undefined {
     const lease = this.root.lease;
     const requestId = this.storeValue;
-    if (lease === undefined || requestId === undefined) throw this.notHeld();
+    if (lease === undefined || requestId === undefined) return undefined;
     // Another caller of this process may have its permit by now, under the same request ID.
-    if (lease.isShared && lease.lossFor(this.root) !== undefined) throw this.notHeld();
+    if (lease.isShared && lease.lossFor(this.root) !== undefined) return undefined;
     lease.guard();
     return { key: this.key, requestId };
   }
@@ -445,10 +444,10 @@ export class Lock implements AsyncDisposable, AwaitedLock, NestedLock, Holder, F
     if (this.#phase === "waiting") this.cancel();
     if (this.hasEnded || this.#phase === "left") return IS_DONE;
     const hasFailed = this.#phase === "failed";
-    const isKept = !hasFailed && this.terms.autoUnlock === "onError" && this.root === this;
-    const released = isKept ? this.keep() : this.leave(hasFailed);
-    const loss = lossOfGuard(this);
-    return loss === undefined ? released : released.then(() => reportLoss(this, loss, hasFailed));
+    const error = hasFailed ? undefined : errorOfGuard(this);
+    if (error !== undefined) return this.leave(true).then(() => reportLostError(this, error));
+    if (!hasFailed && this.terms.autoUnlock === "onError" && this.root === this) return this.keep();
+    return this.leave(hasFailed);
   }
 
   /**

@@ -147,10 +147,19 @@ class BackgroundRelease extends Release {
  * @throws {LockLostError} unless the body failed, or `onLost` is `"warn"`
  */
 export function reportLoss(lock: ReleasedLock, loss: Loss, hasFailed: boolean): Promise<void> {
-  if (!hasFailed && lock.terms.onLost === "throw") {
-    return Promise.reject(new LockLostError(wasLost(lock, loss), { ...lockOf(lock), ...causeOf(loss) }));
-  }
+  if (!hasFailed)
+    return reportLostError(
+      lock,
+      new LockLostError(wasLost(lock, loss), { ...lockOf(lock), ...causeOf(loss) }),
+    );
   warnOfLoss(lock, loss);
+  return IS_DONE;
+}
+
+/** Rejects with the error, or logs it if `onLost` is `"warn"`. */
+export function reportLostError(lock: ReleasedLock, error: LockLostError): Promise<void> {
+  if (lock.terms.onLost === "throw") return Promise.reject(error);
+  lock.terms.locker.logger.warn(error.message, { ...fieldsOf(lock), code: "LOCK_LOST" });
   return IS_DONE;
 }
 

@@ -2,7 +2,7 @@ import { LockMisconfiguredError } from "../../base/errors";
 import { formatValue } from "../../base/format-value";
 import type { GuardRequest, RunSql } from "../port";
 import { storedKey } from "./keys";
-import { NOT_HELD, OTHER_DATABASE } from "./schema/guard";
+import { NOT_HELD, NOT_HELD_TEXT, OTHER_DATABASE } from "./schema/guard";
 import { inSchema } from "./schema-name";
 
 // The guard runs in a transaction of the application, over the application's own client library.
@@ -30,8 +30,8 @@ export async function guardHolds(
     transaction = await ask(run, inSchema(schema, `SELECT lockweave.guard_v1('${hex}') AS guarded`), schema);
   } catch (error) {
     const errors = errorsIn(error);
-    if (!errors.some((one) => codesOf(one).includes(NOT_HELD))) throw error;
-    const text = errors.map(({ message }) => String(message)).join();
+    const text = [error, ...errors.map(({ message }) => message)].map(String).join();
+    if (!errors.flatMap(codesOf).includes(NOT_HELD) && !text.includes(NOT_HELD_TEXT)) throw error;
     const areHeld = holds.map(({ requestId }) => !text.includes(requestId));
     return areHeld.includes(false) ? areHeld : holds.map(() => false); // A library may hide the message of the server.
   }
@@ -74,7 +74,15 @@ function fieldIn(result: unknown): unknown {
 }
 
 /** Object-relational mappers put the error of the client library into one of these fields. */
-const INNER_ERRORS = ["cause", "driverError", "original", "meta", "driverAdapterError"] as const;
+const INNER_ERRORS = [
+  "cause",
+  "driverError",
+  "original",
+  "parent",
+  "nativeError",
+  "meta",
+  "driverAdapterError",
+];
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -85,9 +93,9 @@ function errorsIn(error: unknown, depth = 0): readonly Fields[] {
   return [fields, ...INNER_ERRORS.flatMap((name) => errorsIn(fields[name], depth + 1))];
 }
 
-/** Returns the codes that the server may have given to the error. */
-function codesOf({ code, originalCode }: Fields): readonly string[] {
-  return [code, originalCode].filter((one) => typeof one === "string");
+/** Returns the codes that the server may have given to the error. Bun has them in `errno`. */
+function codesOf({ code, originalCode, errno, sqlState }: Fields): readonly string[] {
+  return [code, originalCode, errno, sqlState].filter((one) => typeof one === "string");
 }
 
 const otherDatabase = (schema: string): string =>

@@ -161,7 +161,7 @@ for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
     await t.throwsAsync(lock.guard(over(tx)), { code: "40001" });
     await tx.query("ROLLBACK");
     await assertClosed(t, key);
-    await end();
+    await t.throwsAsync(end(), { code: "LOCK_LOST" });
   });
 
   test(`${level}: a transaction cannot guard a lock that is newer than its first query`, async (t) => {
@@ -203,7 +203,10 @@ test("a call whose guard failed ends with an error, even if its body catches the
     await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
     await tx.query("COMMIT");
   });
-  await t.throwsAsync(call, { code: "LOCK_LOST", message: /guard\(\) found that it is not held/ });
+  await t.throwsAsync(call, {
+    code: "LOCK_LOST",
+    message: /its last guard\(\) failed, .* is not held any more/,
+  });
   const warned = process.call(key, { onLost: "warn" }, async (lock) => {
     const late = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
     await late.query("SELECT 1 FROM lockweave.hold");
@@ -213,6 +216,90 @@ test("a call whose guard failed ends with an error, even if its body catches the
   });
   t.is(await warned, "done");
 });
+
+test("a transaction cannot commit if this process knows that its lock is lost, although the guard is caught", async (t) => {
+  await watcher.query("CREATE TABLE late (by text)");
+  const writes = async (lock: HeldLock, name: string): Promise<void> => {
+    const tx = await begin(t);
+    await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+    await t.throwsAsync(tx.query("INSERT INTO late VALUES ($1)", [name]), { code: "25P02" });
+    await tx.query("COMMIT");
+  };
+  const released = newProcess(t).call(newKey(), {}, async (lock) => {
+    await lock.release();
+    await writes(lock, "after the release");
+  });
+  await released;
+  const key = newKey();
+  const limited = newProcess(t).call(
+    key,
+    { mode: "read", lockTime: "1s", holdAtMost: "1s", onLost: "warn" },
+    async (lock) => {
+      await until(() => lock.remaining() === 0);
+      await writes(lock, "after holdAtMost");
+    },
+  );
+  await limited;
+  t.deepEqual((await watcher.query("SELECT * FROM late")).rows, []);
+});
+
+test("with autoUnlock=onError, a lock whose guard failed is released", async (t) => {
+  const tx = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+  await tx.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which nobody holds the lock.
+  const key = newKey();
+  const call = newProcess(t).call(key, { autoUnlock: "onError", lockTime: "1h" }, async (lock) => {
+    await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+  });
+  await t.throwsAsync(call, { code: "LOCK_LOST", message: /its last guard\(\) failed/ });
+  t.is(await newProcess(t).call(key, {}, () => "entered"), "entered");
+});
+
+test("a call whose guard failed in any way ends with an error, unless a guard of the same hold succeeds later", async (t) => {
+  const process = newProcess(t);
+  const refusing = (): Promise<never> => Promise.reject(new Error("the connection broke"));
+  const failed = process.call(newKey(), {}, async (lock) => {
+    await t.throwsAsync(lock.guard(refusing), { message: "the connection broke" });
+  });
+  await t.throwsAsync(failed, {
+    code: "LOCK_LOST",
+    message: /its last guard\(\) failed.*: the connection broke$/,
+  });
+  const key = newKey();
+  const repeated = process.call(key, { reentrant: true }, async (outer) => {
+    await t.throwsAsync(outer.guard(refusing), { message: "the connection broke" });
+    await process.call(key, { reentrant: true }, async (inner) => {
+      const tx = await begin(t);
+      await inner.guard(over(tx));
+      await tx.query("COMMIT");
+    });
+    return "done";
+  });
+  t.is(await repeated, "done");
+});
+
+for (const [library, hide] of [
+  [
+    "in `errno`",
+    (error: Error) => Object.assign(new Error("failed"), { errno: "LW001" }, { cause: undefined, e: error }),
+  ],
+  ["nowhere", (error: Error) => new Error(`query failed: ${error.message}`)],
+  [
+    "in the cause of a cause",
+    (error: Error) => new Error("failed", { cause: new Error("failed", { cause: error }) }),
+  ],
+] as const) {
+  test(`guard() recognizes that the lock is lost if the client library has the code of the server ${library}`, async (t) => {
+    const key = newKey();
+    const [holder, other] = [newProcess(t), newProcess(t)];
+    const { lock, end } = await hold(holder, key, { watchdog: false });
+    await expire(key);
+    await other.call(key, {}, () => {});
+    const tx = await begin(t);
+    const run: RunSql = (sql) => tx.query(sql).catch((error: Error) => Promise.reject(hide(error)));
+    await t.throwsAsync(lock.guard(run), { code: "LOCK_LOST" });
+    await t.throwsAsync(end(), { code: "LOCK_LOST" });
+  });
+}
 
 test("renewals, extensions, and the release do not wait for the transaction that guards the lock", async (t) => {
   const key = newKey();
@@ -256,7 +343,7 @@ test("a lock is not handed off even if its guard failed", async (t) => {
     },
   );
   const { storeValue } = lock;
-  await end();
+  await t.throwsAsync(end(), { code: "LOCK_LOST" });
   const second = await next;
   t.not(second.lock.storeValue, storeValue);
   await second.end();
@@ -465,7 +552,7 @@ test("guard() outside of a transaction is an error, even over a pool", async (t)
   const client = await connect(server.url);
   t.teardown(() => client.end());
   await t.throwsAsync(lock.guard(over(client)), expected);
-  await end();
+  await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
 test("guard() in another database is an error, whether or not it has the schema", async (t) => {
@@ -481,14 +568,14 @@ test("guard() in another database is an error, whether or not it has the schema"
   await other.query("BEGIN");
   await t.throwsAsync(lock.guard(over(other)), expected);
   await other.query("ROLLBACK");
-  await end();
+  await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
 test("guard() in a read-only transaction is an error", async (t) => {
   const { lock, end } = await hold(newProcess(t), newKey());
   const tx = await begin(t, "BEGIN READ ONLY");
   await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_MISCONFIGURED", message: /is read-only/ });
-  await end();
+  await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
 test("guard() with a function that returns nothing is an error", async (t) => {
@@ -499,7 +586,7 @@ test("guard() with a function that returns nothing is an error", async (t) => {
     code: "LOCK_MISCONFIGURED",
     message: /Fix: return what the query returns/,
   });
-  await end();
+  await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
 test("guard() of a lock that is not in PostgreSQL is an error", async (t) => {
@@ -511,7 +598,7 @@ test("guard() of a lock that is not in PostgreSQL is an error", async (t) => {
       message: /needs a lock in PostgreSQL/,
     },
   );
-  await end();
+  await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
 test("guard() after the release is an error", async (t) => {

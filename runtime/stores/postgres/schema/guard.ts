@@ -3,6 +3,8 @@ import { helper } from "./routine";
 // The errors of `guard_v1`, as codes in a class that neither the SQL standard nor PostgreSQL uses.
 /** One of the holds is gone. The message names the request IDs of all holds that are gone. */
 export const NOT_HELD = "LW001";
+/** The beginning of that message. Some client libraries hide the code. */
+export const NOT_HELD_TEXT = "this transaction cannot commit, because its lock is not held";
 /** The transaction is in another database than the store. */
 export const OTHER_DATABASE = "LW002";
 
@@ -13,7 +15,8 @@ export const OTHER_DATABASE = "LW002";
  * `FOR KEY SHARE` is the weakest lock that excludes deletion. With a stronger one, the holder's own renewals would wait. A hold that has
  * expired passes if its row is still there, because then nobody has acquired the key since.
  *
- * If a hold is gone, the function raises an error. So the transaction cannot commit, whatever its caller does with that error.
+ * If a hold is gone, the function raises an error. So the transaction cannot commit, whatever its caller does with that error, except for a
+ * rollback to an earlier savepoint.
  *
  * The request is `{ database, holds: { key, request_id }[] }` in JSON, in hexadecimal. So no client library finds a placeholder or a quotation
  * mark in it. Reply: the number of the transaction.
@@ -41,7 +44,7 @@ BEGIN
   SELECT string_agg(r.request_id, ', ') INTO lost FROM json_to_recordset(wanted->'holds') r(request_id text)
   WHERE r.request_id <> ALL (held);
   IF lost IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = '${NOT_HELD}', MESSAGE = 'this transaction cannot commit, because its lock is not held: ' || lost;
+    RAISE EXCEPTION USING ERRCODE = '${NOT_HELD}', MESSAGE = '${NOT_HELD_TEXT}: ' || lost;
   END IF;
   RETURN pg_current_xact_id()::text;
 END
