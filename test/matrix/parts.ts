@@ -72,7 +72,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   // The NestJS starters are in `hosts`. The others take too long: npm run proof -- starters.
   starters: { command: typescript("test/starters/run.ts", "vite"), installs: ["node-24"], isOnline: true },
   simulate: { command: proof("simulate", "2000") },
-  "simulate-quorum": {
+  quorum: {
     command: ["npx", "ava", "--timeout", "30m", "test/simulation/quorum.test.ts"],
     env: { SEEDS: "50" },
   },
