@@ -154,7 +154,13 @@ export interface SharedOptions {
 /** @throws {LockOptionError} if one of them is invalid */
 export function sharedOptions(configuration: Configuration): SharedOptions {
   const { defaults = {}, logger = quietConsole, logFields, clock = systemClock, onFailure } = configuration;
-  const { commandTimeout = "1s", openReleases = OPEN_RELEASES, warnAfter, announce = false } = configuration;
+  const {
+    commandTimeout = "1s",
+    openReleases = OPEN_RELEASES,
+    warnAfter,
+    announce = false,
+    woven = false,
+  } = configuration;
   readFrom("The option `logger`", () => assertLogger(logger));
   if (logFields !== undefined && logFields !== "first" && logFields !== "last") {
     throw new LockOptionError(
@@ -162,7 +168,7 @@ export function sharedOptions(configuration: Configuration): SharedOptions {
     );
   }
   assertHandler(onFailure);
-  for (const [name, value] of Object.entries({ woven: configuration.woven ?? false, announce })) {
+  for (const [name, value] of Object.entries({ woven, announce })) {
     if (typeof value === "boolean") continue;
     throw new LockOptionError(`Expected \`${name}\` to be true or false, got ${formatValue(value)}`);
   }

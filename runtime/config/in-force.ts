@@ -54,10 +54,21 @@ export function replaceableBy(callSite: string | undefined): InForce | undefined
   );
 }
 
-/** Puts a configuration in force. Before that, there is none, or only one that is being shut down. */
+/**
+ * Puts a configuration in force.
+ *
+ * @throws the error of its `listen`. Then its stores are closed, and everything stays as it was
+ */
 export function begin(configured: Configured): void {
+  let stopListening: () => void;
+  try {
+    stopListening = configured.listen();
+  } catch (error) {
+    close(configured.locker);
+    throw error;
+  }
   putInForce(configured.locker);
-  inForce = { ...configured, stopListening: configured.listen(), next: undefined };
+  inForce = { ...configured, stopListening, next: undefined };
 }
 
 /**
@@ -72,8 +83,9 @@ export function replace(before: InForce, given: object, open: () => Configured):
   const after = open();
   dropNext(before);
   const swap = (): void => {
-    before.stopListening();
+    before.next = undefined;
     begin(after);
+    before.stopListening();
     close(before.locker);
   };
   if (isIdle(before.locker)) swap();
@@ -121,6 +133,7 @@ export async function endAll(patienceMs?: number): Promise<void> {
       draining.delete(old);
       return inUse();
     });
+    ends.catch(() => {}); // The earlier shutdown may take longer.
     // An earlier shutdown may still wait for bodies. Its own caller learns whether it failed.
     shuttingDown = Promise.allSettled([before]).then(() => ends);
     shuttingDown.catch(() => {});

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import test from "ava";
 import { redisStore } from "../../runtime/stores/redis/redis";
 import { deferred } from "../support/deferred";
+import { countEvictionQueries } from "../support/eviction-queries";
 import { FleetProcess } from "../support/fleet";
 import { startRedis } from "../support/redis-server";
 import { retire } from "../support/retire";
@@ -24,15 +25,10 @@ for (const [name, policy, warnings] of [
       logger: { warn: (line) => void logged.push(line) },
     });
     t.teardown(() => retire(process));
-    let queryCount = 0;
-    const monitor = await admin.monitor();
-    t.teardown(() => monitor.disconnect());
-    monitor.on("monitor", (_time, words: readonly string[]) => {
-      if (words.join(" ") === "info memory") queryCount += 1;
-    });
+    const queries = await countEvictionQueries(t, admin);
     for (let connection = 1; connection <= 3; connection += 1) {
       t.is(await process.call("LOCK_evicted", {}, () => "in"), "in");
-      await until(() => queryCount === connection);
+      await until(() => queries() === connection);
       const isBack = once(client, "ready");
       await admin.call("CLIENT", "KILL", "ID", await client.client("ID"));
       await isBack;

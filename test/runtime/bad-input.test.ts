@@ -407,6 +407,7 @@ for (const [what, configuration, ...words] of [
   ],
   ["a logger that cannot be formatted", { store, logger: unshowable }, WARN, "an object that throws"],
   ["a string as woven", { store, woven: "false" }, "`woven`", "true or false", "got 'false'"],
+  ["null as woven", { store, woven: null }, "`woven`", "true or false", "got null"],
   ["a list of defaults", { store, defaults: [] }, "Expected `defaults` to be an object", "got []"],
   ["a map of defaults", { store, defaults: new Map() }, "Expected `defaults` to be an object", "got Map(0)"],
 ] as const) {

@@ -8,6 +8,7 @@ import { Fleet } from "../support/fleet";
 import { inTheMiddleOf } from "../support/in-the-middle-of";
 import { job, passes } from "../support/jobs";
 import { replyLate, TamperedStore } from "../support/tampered-store";
+import { until } from "../support/until";
 
 // A shutdown, from when it waits for bodies until it releases their locks.
 
@@ -188,5 +189,42 @@ test.serial(
     await down;
     t.true(stores.broken.closed && stores.whole.closed);
     t.deepEqual(warnings, ["broken: could not unsubscribe from the store: nobody listens"]);
+  },
+);
+
+test.serial(
+  "a shutdown that fails while an earlier one waits for a body rejects for its caller only",
+  async (t) => {
+    const fleet = configured();
+    const { body, running, end } = job();
+    const holder = withLock("shutdown-two", {}, body);
+    await running;
+    const first = shutdown({ patience: "10s" });
+    const store = Object.assign(memoryStore(), {
+      close: () => Promise.reject(new Error("this store cannot be closed")),
+    });
+    configure({ store }, "woven");
+    const second = t.throwsAsync(shutdown({ patience: "0ms" }), { message: /this store cannot be closed/ });
+    await fleet.clock.settle(); // An unhandled rejection would fail the test.
+    end();
+    await Promise.all([holder, first, second]);
+  },
+);
+
+test.serial(
+  "a configuration whose signals cannot be heard is not in force, and its store is closed",
+  async (t) => {
+    let isClosed = false;
+    const store = Object.assign(memoryStore(), { close: () => Promise.resolve(void (isClosed = true)) });
+    const refuse = (event: string | symbol): void => {
+      if (event === "SIGUSR2") throw new Error("no listeners here");
+    };
+    process.on("newListener", refuse);
+    t.teardown(() => process.removeListener("newListener", refuse));
+    t.throws(() => configure({ store, shutdownOn: ["SIGUSR2"] }, "woven"), { message: "no listeners here" });
+    await until(() => isClosed);
+    const fleet = configured();
+    t.is(await withLock("shutdown-heard", {}, () => "in"), "in");
+    t.deepEqual(fleet.warnings, []);
   },
 );

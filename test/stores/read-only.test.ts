@@ -51,6 +51,18 @@ test("READONLY from three new connections in a row is permanent, and a lasting c
   t.is(readOnly.check(READONLY), undefined);
 });
 
+test("READONLY of a server that has worked is not permanent for 30 seconds", async (t) => {
+  const { server: readOnly, clock } = server(t);
+  readOnly.connected();
+  t.is(readOnly.check("OK"), undefined);
+  for (let second = 0; second < 30; second += 1) {
+    t.is(readOnly.check(READONLY), undefined);
+    await clock.advance(SECOND);
+    readOnly.connected();
+  }
+  t.regex(readOnly.check(READONLY)?.message ?? "", /new connections reach one as well/);
+});
+
 test("READONLY is not permanent during a short failover, however many new connections there are", async (t) => {
   const { server: readOnly, clock } = server(t);
   for (let connection = 0; connection < 9; connection += 1) {

@@ -369,6 +369,22 @@ test.serial(
   },
 );
 
+test.serial(
+  "a lock whose slot has moved, and migrates again, is released in commands of one key",
+  async (t) => {
+    const { own } = await open(t);
+    const [key, requestId] = [newKey(), newId()];
+    await acquire(own, key, requestId); // Now the client knows the first master of the slot.
+    const from = await cluster.masterOf(key);
+    const [to, next] = cluster.nodes.filter((node) => node.master === undefined && node !== from);
+    if (to === undefined || next === undefined) throw new Error("the cluster has fewer than three masters");
+    await migrateSlot(cluster, key, to);
+    const close = await openSlot(cluster, key, next);
+    t.deepEqual(await release(own, key, requestId), { released: true });
+    await close();
+  },
+);
+
 test.serial("concurrent callers load a script only once after the server has lost it", async (t) => {
   const { own } = await open(t);
   const keys = Array.from({ length: 50 }, newKey);

@@ -3,7 +3,7 @@ import type { CancelTimer, Clock } from "../../base/clock";
 const FIRST_MS = 50;
 const LONGEST_MS = 3_000;
 /** The longest delay while somebody waits for a lock or holds one. */
-const LONGEST_IN_USE_MS = 500;
+export const LONGEST_IN_USE_MS = 500;
 /** The smallest bound. More frequent attempts would not save a lease that is about to end. */
 const LEAST_BOUND_MS = 50;
 /** The smallest bound after that many failures, so that callers with little time do not overload a server that is down. */

@@ -5,8 +5,8 @@ import { CLIENT_STATES } from "./states";
 
 /** If more new connections than this reach a replica, the cause is not a failover. */
 const MOST_NEW_CONNECTIONS = 3;
-/** A failover may take as long, however soon new connections follow each other. */
-const FAILOVER_MS = 500;
+/** A failover may take as long, however soon new connections follow each other: of a server that was a master before, and of any other. */
+const FAILOVER_MS = { known: 30_000, unknown: 500 };
 
 /**
  * Replaces a connection to a server that has become a replica. After a failover, the same address may lead to the new master, while the
@@ -21,6 +21,8 @@ export class ReadOnlyServer {
   /** When the first of them did. */
   #readOnlySince = 0;
   #isCounted = false;
+  /** Whether the server has carried out a command. Then its address is right. */
+  #hasWorked = false;
   readonly #clock: Pick<Clock, "now">;
 
   constructor(backoff: Backoff, reconnect: () => void, clock: Pick<Clock, "now"> = systemClock) {
@@ -37,7 +39,10 @@ export class ReadOnlyServer {
 
   /** Checks a reply, or the first of several. Returns an error if new connections reach a replica, too. */
   check(reply: unknown): Error | undefined {
-    if (!isReadOnly(reply)) return undefined;
+    if (!isReadOnly(reply)) {
+      this.#hasWorked ||= !(reply instanceof Error);
+      return undefined;
+    }
     if (!this.#isCounted) {
       if (this.#backoff.hasLasted) this.#readOnlyCount = 0; // The connection was good, so this is another failover.
       this.#readOnlyCount += 1;
@@ -45,7 +50,8 @@ export class ReadOnlyServer {
       this.#isCounted = true; // Replies to other commands on this connection say nothing new.
     }
     this.#backoff.schedule(this.#reconnect);
-    const hasLasted = this.#clock.now() - this.#readOnlySince >= FAILOVER_MS;
+    const failoverMs = this.#hasWorked ? FAILOVER_MS.known : FAILOVER_MS.unknown;
+    const hasLasted = this.#clock.now() - this.#readOnlySince >= failoverMs;
     return this.#readOnlyCount > MOST_NEW_CONNECTIONS && hasLasted
       ? errorOf(CLIENT_STATES.staysReadOnly, reply)
       : undefined;

@@ -210,7 +210,7 @@ export class Routes {
         else resolve(reply);
       } else if (reply instanceof ConnectionClosedError || /^(MOVED|ASK|CLUSTERDOWN)/.test(reply.message)) {
         this.#byClient(sending);
-      } else reject(reply);
+      } else reject(areOnTwoNodes(command, reply) ? new KeysOnTwoNodesError({ cause: reply }) : reply);
     }, reject);
   }
 

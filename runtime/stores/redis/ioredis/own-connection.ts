@@ -1,7 +1,7 @@
 import { afterUnblocked, systemClock, type CancelTimer } from "../../../base/clock";
 import { listenInRoot } from "../../../base/root-context";
 import type { Connection } from "../address";
-import { backoffMs } from "../../connection/backoff";
+import { backoffMs, LONGEST_IN_USE_MS } from "../../connection/backoff";
 import { HANDSHAKE_MS, NO_CONNECTION, type ConnectionListeners, type SingleConnection } from "../own-client";
 import { CLOSED } from "./connection";
 import { IoredisNode } from "./node";
@@ -39,9 +39,9 @@ export class IoredisConnection implements SingleConnection {
     listeners: ConnectionListeners,
     shortestTimeLeftMs: () => number,
   ) {
-    // After ioredis has tried all sentinels, it waits by itself before the next round.
+    // After ioredis has tried all sentinels, it waits by itself before the next round, and a caller cannot shorten that.
     const sentinelRetryStrategy = (attempt: number): number =>
-      backoffMs(attempt - 1, shortestTimeLeftMs(), Math.random());
+      Math.min(backoffMs(attempt - 1, shortestTimeLeftMs(), Math.random()), LONGEST_IN_USE_MS);
     this.#ioredis = new (Redis as IoredisClass)({
       ...optionsOf(connection),
       ...ONE_CONNECTION,
