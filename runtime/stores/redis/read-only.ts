@@ -6,7 +6,7 @@ import { CLIENT_STATES } from "./states";
 /** If more new connections than this reach a replica, the cause is not a failover. */
 const MOST_NEW_CONNECTIONS = 3;
 /** A failover may take as long, however soon new connections follow each other: of a server that was a master before, and of any other. */
-const FAILOVER_MS = { known: 30_000, unknown: 500 };
+const FAILOVER_MS = { known: 10_000, unknown: 500 };
 
 /**
  * Replaces a connection to a server that has become a replica. After a failover, the same address may lead to the new master, while the
