@@ -195,7 +195,7 @@ test.serial(
 test.serial(
   "a shutdown that fails while an earlier one waits for a body rejects for its caller only",
   async (t) => {
-    const fleet = configured();
+    configured();
     const { body, running, end } = job();
     const holder = withLock("shutdown-two", {}, body);
     await running;

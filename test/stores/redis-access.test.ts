@@ -334,12 +334,12 @@ test("warns once about a Redis that evicts keys, and never about one that does n
     const keeping = await startRedis(...settings);
     t.teardown(keeping.stop);
     const queries = await countEvictionQueries(t, keeping.client());
-    const client = keeping.client();
-    const quiet = redisStore(client);
+    const asking = keeping.client();
+    const quiet = redisStore(asking);
     t.teardown(() => quiet.close());
     const heard = recordEvents(quiet);
     await until(() => queries() === 1);
-    await client.ping();
+    await asking.ping();
     t.deepEqual(heard.warnings, []);
   }
 });
