@@ -1,4 +1,3 @@
-import { systemClock, type CancelTimer } from "../../base/clock";
 import { runInPromiseJob } from "../../base/root-context";
 import { LockMisconfiguredError, errorMessage } from "../../base/errors";
 import type { StoreListener, StoreState } from "../port";
@@ -36,7 +35,6 @@ export class Server {
   #hasBeenReady = false;
   /** Whether the server has refused to notify a waiter since the last check. */
   #isPublishDenied = false;
-  #cancelCheck: CancelTimer = () => {};
   #isClosed = false;
 
   /**
@@ -175,8 +173,7 @@ export class Server {
   #connected(): void {
     if (this.#hasBeenReady) this.#reportReconnect();
     this.#hasBeenReady = true;
-    this.#cancelCheck();
-    this.#cancelCheck = systemClock.afterInBackground(FIRST_SECOND_MS, () => void this.#checkEviction());
+    void this.#checkEviction();
   }
 
   #reportReconnect(): void {
@@ -195,15 +192,11 @@ export class Server {
   close(): void {
     this.#isClosed = true;
     this.#stopListening();
-    this.#cancelCheck();
     this.cluster?.shards.close();
     this.inbox.close();
     this.transport.close();
   }
 }
-
-/** The first locks of a process should not wait for a check that only warns. */
-const FIRST_SECOND_MS = 1_000;
 
 const INFO_MEMORY: Command = { name: "info", keys: [], args: ["memory"] };
 const INFO_TIMEOUT_MS = 5_000;
