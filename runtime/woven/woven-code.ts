@@ -6,10 +6,16 @@ export function hasLock(code: string): boolean {
   return STEPS.every((step) => step.test(code));
 }
 
-/** Whether the code of a function acquires a lock in its own body. Functions inside it, comments, and strings do not count. */
+/**
+ * Whether the code of a function acquires a lock in its own body, or checks the lock that it needs. Functions inside it, comments, and strings
+ * do not count.
+ */
 export function hasOwnLock(code: string): boolean {
-  return hasLock(code) && opensInBody(code);
+  return (hasLock(code) || CHECK.test(code)) && beginsInBody(code);
 }
+
+/** The step that the transformer writes for `@needsLock`. */
+const CHECK = /\.needs\(\s*\{\s*site:/;
 
 interface Bracket {
   /** The bracket, such as `{`. For a call of a compiler's helper: what the helper does with its function, `runs` or `generates`. */
@@ -18,8 +24,8 @@ interface Bracket {
   holdsFunction: boolean;
 }
 
-/** Whether an `open({ site:` is in the function's own body. Follows the brackets up to each of them. */
-function opensInBody(code: string): boolean {
+/** Whether an `open({ site:` or a `needs({ site:` is in the function's own body. Follows the brackets up to each of them. */
+function beginsInBody(code: string): boolean {
   const unclosed: Bracket[] = [];
   /** The number of functions outside all brackets: the function itself, and those that it returns, as in `() => async () => { ... }`. */
   let functions = 0;
@@ -37,7 +43,7 @@ function opensInBody(code: string): boolean {
     const around = unclosed.at(-1);
     if (around?.kind === "`" && take(TEMPLATE_TEXT) !== undefined) continue;
     if (take(BLANK) !== undefined) continue;
-    if (last === "." && take(OPEN) !== undefined) {
+    if (last === "." && take(FIRST_STEP) !== undefined) {
       if (functions <= 1 && OWN_BODY.test(unclosed.map(({ kind }) => kind).join(" "))) return true;
       begin("(");
       begin("{");
@@ -77,7 +83,7 @@ const HELPERS: ReadonlyMap<string, string> = new Map([
   ["_ts_generator", "generates"],
 ]);
 
-const OPEN = /open\(\s*\{\s*site:/y;
+const FIRST_STEP = /(?:open|needs)\(\s*\{\s*site:/y;
 const BLANK = /\s+|\/\/.*|\/\*[^]*?\*\//y;
 const TEMPLATE_TEXT = /(?:\\[^]|\$(?!\{)|[^`\\$])+/y;
 const REGULAR_EXPRESSION = /\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/\w*/y;

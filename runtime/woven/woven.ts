@@ -285,7 +285,7 @@ export const TEST_FIXES = [
  * Checks in a unit test that a function was woven. It reads the function's own code, so it cannot see through a bound function or a wrapper,
  * such as that of a decorator.
  *
- * @throws {LockNotWovenError} if the function's code has no lock around it
+ * @throws {LockNotWovenError} if the function's code neither has a lock around it, nor checks the lock that it needs
  */
 export function assertWoven(fn: (...args: never[]) => unknown): void {
   if (typeof fn !== "function") {
@@ -301,7 +301,7 @@ function whyNotWoven(code: string): string {
     return "its code cannot be read. Fix: give assertWoven() the function itself, not a bound function or a proxy";
   if (hasLock(code))
     return "it has no lock, but a function inside it has one. Fix: put the @redisLock tag on it, or give assertWoven() the inner function";
-  return `it runs without its lock. If it has no @redisLock tag, add one. If a decorator wraps it, give assertWoven() the function itself. ${TEST_FIXES}`;
+  return `it runs without its lock. If it has no @redisLock or @needsLock tag, add one. If a decorator wraps it, give assertWoven() the function itself. ${TEST_FIXES}`;
 }
 
 /**

@@ -23,8 +23,11 @@ export const literal = { ${TAG} async inLiteral(id: string) { return id / 2 / 1;
 /** @redisLock businessFlag=pay keyName=id when="id.length > 1" reentrant=true */
 export async function conditional(id: string) { return id; }
 ${TAG} export async function outer(id: string) { ${TAG} const inner = async (id: string) => id; return inner(id); }
+/** @needsLock businessFlag=pay keyName=id */ export function needing(id: string) { return id; }
+/** @needsLock businessFlag=pay keyName=id */ export const needingLater = async (id: string) => { await other(id); };
+/** @needsLock businessFlag=pay keyName=id */ export function* needingItems(id: string) { yield id; }
 async function other(id: string) { return id; }
-export const functions: Record<string, any> = { declared, arrow, promised, stream, method: Orders.prototype.method, fixed: Orders.fixed,
+export const functions: Record<string, any> = { needing, needingLater, needingItems, declared, arrow, promised, stream, method: Orders.prototype.method, fixed: Orders.fixed,
   property: new Orders().property, items: Orders.prototype.items, inLiteral: literal.inLiteral, conditional, outer };
 `;
 
@@ -42,9 +45,10 @@ export async function quotes(id: string) {
   // const lock = lockweave.open({ site: "a" }); lockweave.acquire(lock); lockweave.retryCheck(lock); lockweave.release(lock);
   return [\`lw.open({ site: "a" }); \${"lw.acquire(lock)"} lw.retryCheck(lock)\`, /lw.release(lock)/, id];
 }
+export function holdsNeeding(id: string) { return inner(id); /** @needsLock businessFlag=pay keyName=id */ function inner(id: string) { return id; } }
 export class Shop { run = async (id: string) => { ${TAG} const inner = async (id: string) => id; return inner(id); }; }
 export const functions: Record<string, any> = { holdsArrow, holdsFunction, arrowHoldsArrow, returnsArrow, holdsObject, holdsClass, byDefault,
-  streams, quotes, run: new Shop().run, Shop };
+  streams, quotes, holdsNeeding, run: new Shop().run, Shop };
 `;
 
 type Functions = Readonly<Record<string, (...args: never[]) => unknown>>;
@@ -57,7 +61,7 @@ function loaded(source: string, compile: (text: string) => string): Functions {
   const run: unknown = vm.runInThisContext(
     `(function (module, exports, require) { ${compile(woven.code)}\n})`,
   );
-  (run as (...args: unknown[]) => void)(module, module.exports, () => ({}));
+  (run as (...args: unknown[]) => void)(module, module.exports, () => ({ expectNeeds: () => {} }));
   return (module.exports as { readonly functions: Functions }).functions;
 }
 
@@ -94,10 +98,10 @@ for (const [what, compile] of [
 ] as const) {
   test(`assertWoven() distinguishes tagged functions from functions that contain one: ${what}`, (t) => {
     const tagged = Object.entries(loaded(TAGGED, compile));
-    t.is(tagged.length, 11);
+    t.is(tagged.length, 14);
     for (const [name, fn] of tagged) t.notThrows(() => assertWoven(fn), `${name}: ${String(fn)}`);
     const untagged = Object.entries(loaded(UNTAGGED, compile));
-    t.is(untagged.length, 11);
+    t.is(untagged.length, 12);
     for (const [name, fn] of untagged)
       t.throws(() => assertWoven(fn), { code: "LOCK_NOT_WOVEN" }, `${name}: ${String(fn)}`);
   });
