@@ -403,6 +403,12 @@ test("init creates one configuration for both Vite and Vitest", async (t) => {
   t.false("vitest.config.mts" in changes);
 });
 
+test("init creates a configuration for Vitest that TypeScript does not compile", async (t) => {
+  const { changes } = await drafted({ scripts: { build: "nest build", test: "vitest run" } });
+  t.regex(changes["vitest.config.mjs"] ?? "", /plugins: \[lockweave\(\)\],/);
+  t.false("vitest.config.mts" in changes);
+});
+
 test("init does not change a Vite configuration that has the plugin", async (t) => {
   const vite = `import lockweave from "lockweave/vite";\nexport default { plugins: [lockweave()] };`;
   t.deepEqual((await drafted({ scripts: { build: "vite build" } }, { "vite.config.ts": vite })).changes, {});

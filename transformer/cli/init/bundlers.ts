@@ -202,7 +202,8 @@ function pluginHost({
         });
       } else {
         draft.create(
-          `${configs[0]}.mts`,
+          // `tsc` and `nest build` would compile a `.mts` next to the sources, and then write `dist/src/main.js` instead of `dist/main.js`.
+          `${configs[0]}.${isForTests ? "mjs" : "mts"}`,
           `import lockweave from "${from}";
 import { defineConfig } from "${defineConfig}";
 
