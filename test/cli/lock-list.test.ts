@@ -134,7 +134,7 @@ test.serial(
     t.deepEqual(await checked(), {
       code: 2,
       stderr:
-        "lockweave: There is no file `LOCKS.md`. Fix: create it with `npx lockweave list --write LOCKS.md`.\nSee `npx lockweave --help`.\n",
+        "lockweave: There is no file `LOCKS.md`. Fix: create it with `npx lockweave list --write LOCKS.md`.\n",
     });
     await lockweave(project, "list", "--write", "LOCKS.md");
     t.deepEqual(await checked(), { code: 0, stderr: "" });

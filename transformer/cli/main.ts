@@ -34,16 +34,16 @@ void main(process.argv.slice(2), process.cwd()).then((code) => {
 });
 
 async function main(args: readonly string[], cwd: string): Promise<number> {
+  let command: Command | undefined;
   try {
-    const command = parseCommand(args);
+    command = parseCommand(args);
     if (READS_PROJECT.has(command.name)) assertRunByYarn(cwd, args);
     return await run(command, cwd);
   } catch (error) {
     if (error instanceof UsageError) {
-      printError(
-        safe`lockweave: ${error.message}`,
-        safe`See \`${commandLine(cwd, "lockweave", "--help")}\`.`,
-      );
+      printError(safe`lockweave: ${error.message}`);
+      // The help describes the options. It does not help with a server that does not reply.
+      if (command === undefined) printError(safe`See \`${commandLine(cwd, "lockweave", "--help")}\`.`);
     } else {
       printError(safe`Internal error in lockweave:`, block(stackOf(error)));
     }
