@@ -115,7 +115,7 @@ test.serial("a reader that joins after the prompt keeps its hold", async (t) => 
 test.serial("revoking without --now refuses a key whose holder cannot be notified", async (t) => {
   const releases = new Releases(deployment);
   for (const [shown, why] of [
-    ["a closed key", /^Nobody holds LOCK_pay: it is in its cooldown\. Fix: /],
+    ["a closed key", /^Nobody holds LOCK_pay: it is closed by `lockAtLeast`\. Fix: /],
     ["a reservation", /^Nobody holds LOCK_pay: it is reserved for the next waiter\. Fix: /],
     ["text of another program", /^LOCK_pay contains a value that Lockweave did not write.*Fix: /],
   ] as const) {

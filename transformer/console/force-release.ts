@@ -48,7 +48,7 @@ export function whyNotReleasable(key: string, seen: SeenLock | undefined, now: b
     return `A transaction guards ${key} (${guard}), so its key becomes free when that transaction ends. Fix: revoke the lock without \`--now\`, or end the transaction, ${SEE_GUARDS}.`;
   if (now) return undefined;
   if (holders.length === 0)
-    return `Nobody holds ${key}: it is ${seen.row.state === "closed" ? "in its cooldown" : "reserved for the next waiter"}. Fix: free it with \`--now\`.`;
+    return `Nobody holds ${key}: it is ${seen.row.state === "closed" ? "closed by `lockAtLeast`" : "reserved for the next waiter"}. Fix: free it with \`--now\`.`;
   if (!holders.every(({ process, isRevoked }) => process !== undefined || isRevoked))
     return `${key} contains a value that Lockweave did not write, so nobody can be notified. Fix: free it with \`--now\`.`;
   return undefined;
