@@ -91,6 +91,24 @@ inMatrix(
   },
 );
 
+inMatrix(
+  "eslint-plugin-jsdoc accepts a comment with only a tag if `exemptedBy` names the tags",
+  async (t) => {
+    t.timeout(300_000);
+    const rule = `["warn", { exemptedBy: ["inheritdoc", "redisLock", "needsLock"] }]`;
+    const project = await projectWith("eslint-jsdoc", {
+      "src/pay.ts": `${TAGGED}\n/** Formats. */\nexport function format(text: string): string { return text; }\n`,
+      "eslint.config.mjs": (OURS["eslint.config.mjs"] ?? "").replace(
+        "  lockweave.configs.recommended,\n",
+        `  { rules: { "jsdoc/require-param": ${rule}, "jsdoc/require-returns": ${rule} } },\n`,
+      ),
+    });
+    const { stdout } = await jsdoc(project);
+    const reports = [...stdout.matchAll(/jsdoc\/require-(?:param|returns)$/gm)].map(([name]) => name);
+    t.deepEqual(reports, ["jsdoc/require-param", "jsdoc/require-returns"], stdout);
+  },
+);
+
 inMatrix("the fixes of eslint-plugin-jsdoc keep every lock", async (t) => {
   t.timeout(300_000);
   const project = await projectWith("eslint-jsdoc", {
