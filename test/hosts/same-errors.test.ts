@@ -238,7 +238,7 @@ export const after = ;
     const woven = await project.tspc();
     t.is(woven.stdout, plain.stdout);
     t.is(woven.code, 2);
-    t.regex((await project.run("out/a.js")).stderr, /Error: a\.ts:2: LW1402: |SyntaxError/);
+    t.regex((await project.run("out/a.js")).stderr, /Error: a\.ts:3: LW1402: |SyntaxError/);
   },
 );
 

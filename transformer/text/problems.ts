@@ -356,7 +356,8 @@ const PROBLEMS = {
   // The project.
   unparsed: [
     "LW1402",
-    () => "This file has a syntax error, so Lockweave cannot weave it. The file refuses to run.",
+    (found = "") =>
+      `This file has a syntax error: ${found.replace(/\.$/, "")}. Lockweave cannot weave it, so the file refuses to run.`,
   ],
   unlockedDependency: [
     "LW1403",

@@ -4,7 +4,7 @@ import type { Parser, Source } from "../parser/parser";
 import { findJoinPoints, type Forbidden, type JoinPoint } from "../read/join-points";
 import { freshName, usedNamesIn } from "../read/names";
 import type { Defaults } from "../read/attributes";
-import { hasOnlyCommonJs } from "../read/module-syntax";
+import { hasOnlyCommonJs, isJavaScript } from "../read/module-syntax";
 import type { FindReExports } from "../read/meanings";
 import { planNeed, type NeedPlan } from "../read/need";
 import { plan, type Plan, type PlannedTag } from "../read/plan";
@@ -117,7 +117,8 @@ export function weave(fileName: string, text: string, options: WeaveOptions): Wo
 function wovenFile(source: Source, options: WeaveOptions): Woven | undefined {
   const { ts, file } = source;
   const { findReExports, defaults = new Map() } = options;
-  if (!parses(file)) return unparsed(source);
+  const [syntaxError] = syntaxErrorsIn(file);
+  if (syntaxError !== undefined) return unparsed(source, syntaxError);
   const isModule = ["script", "raised script"].includes(options.module) || ts.isExternalModule(file);
   const planning = planAll(source, defaults, isModule);
   const { plans, needs, bodiless, diagnostics, warnings: ofTags } = planning;
@@ -163,19 +164,32 @@ function edited(
   };
 }
 
-/** Whether the file has no syntax error. The field is internal to TypeScript, and its declarations leave it out. */
-function parses(file: TS.SourceFile & { readonly parseDiagnostics?: readonly unknown[] }): boolean {
-  return (file.parseDiagnostics ?? []).length === 0;
+interface ParseError {
+  readonly code: number;
+  readonly start: number;
+  readonly length: number;
+  readonly messageText: string | TS.DiagnosticMessageChain;
 }
+
+/** Returns the syntax errors of the file. The field is internal to TypeScript, and its declarations leave it out. */
+function syntaxErrorsIn(
+  file: TS.SourceFile & { readonly parseDiagnostics?: readonly ParseError[] },
+): readonly ParseError[] {
+  const errors = file.parseDiagnostics ?? [];
+  return isJavaScript(file) ? errors.filter(({ code }) => !ALLOWED_IN_COMMONJS.has(code)) : errors;
+}
+
+/** The codes for `0755`, `"\033"`, `"\8"`, and `089`. CommonJS may contain them, and ES modules with them do not run. */
+const ALLOWED_IN_COMMONJS: ReadonlySet<number> = new Set([1121, 1487, 1488, 1489]);
 
 /**
  * Returns the refusal of a file with a syntax error, if it has tags. Inserted code would turn one error into many. If the file is emitted,
  * it throws.
  */
-function unparsed(source: Source): Woven | undefined {
-  const [mention] = findJoinPoints(source).mentions;
-  if (mention === undefined) return undefined;
-  return refused(source.file, problem("unparsed", mention));
+function unparsed(source: Source, { start, length, messageText }: ParseError): Woven | undefined {
+  if (findJoinPoints(source).mentions.length === 0) return undefined;
+  const reason = typeof messageText === "string" ? messageText : messageText.messageText;
+  return refused(source.file, problem("unparsed", { start, end: start + length }, reason));
 }
 
 /** Returns a file that throws when it is loaded, instead of one that cannot be woven. */

@@ -86,13 +86,23 @@ export async function ship() { work(); }`;
 
 test("a file that does not parse is not woven, keeps its errors, and refuses to run", (t) => {
   const woven = weave("dir/a.ts", UNPARSED, ESM);
-  const start = UNPARSED.indexOf("@redisLock");
-  const message = "This file has a syntax error, so Lockweave cannot weave it. The file refuses to run.";
-  t.deepEqual(woven?.diagnostics, [{ start, end: start + "@redisLock".length, code: "LW1402", message }]);
+  const start = UNPARSED.indexOf("=", UNPARSED.indexOf("const ="));
+  const message =
+    "This file has a syntax error: Variable declaration expected. Lockweave cannot weave it, so the file refuses to run.";
+  t.deepEqual(woven?.diagnostics, [{ start, end: start + 1, code: "LW1402", message }]);
   t.deepEqual(woven?.sites, []);
-  const refusal = `throw new Error("a.ts:3: LW1402: ${message}"); `;
+  const refusal = `throw new Error("a.ts:2: LW1402: ${message}"); `;
   t.is(woven?.code, UNPARSED.replace("export const", `${refusal}export const`));
   t.deepEqual(syntaxErrors("a.ts", woven?.code ?? ""), syntaxErrors("a.ts", UNPARSED));
+});
+
+test("octal numbers and escapes are syntax errors in TypeScript, but not in CommonJS", (t) => {
+  for (const value of ["0755", "089", '"\\033[32m"', "'\\8'"]) {
+    const source = `/** @redisLock businessFlag=pay */\nexports.pay = async () => ${value};`;
+    const woven = weave("a.cjs", source, { ts, module: "script" });
+    t.deepEqual([woven?.diagnostics, woven?.sites.length], [[], 1], source);
+    t.is(weave("a.ts", source, ESM)?.diagnostics[0]?.code, "LW1402", source);
+  }
 });
 
 const DOUBTFUL = [
