@@ -54,6 +54,12 @@ inMatrixSerially("files without tags and files that are not scripts are ignored"
   t.is(loadFile("node:fs.thing"), undefined);
 });
 
+inMatrixSerially("a `?` in the name of a directory begins no query", async (t) => {
+  const path = "v1.0?beta/pay.mjs";
+  const project = await withFiles({ [path]: JAVASCRIPT });
+  for (const query of ["", "?again=1"]) t.regex(loadFile(project.path(path + query))?.source ?? "", LOCK);
+});
+
 inMatrixSerially("a path with a query loads the same file", async (t) => {
   const project = await withFiles({ "pay.mjs": JAVASCRIPT });
   const path = project.path("pay.mjs");

@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Compiled, Compiler } from "./compilers/compiler";
 import { byNode } from "./compilers/node";
@@ -18,7 +19,7 @@ export function loadFile(
   reportedFormat?: string | null,
   otherCompiler?: () => Compiler | undefined,
 ): Compiled | undefined {
-  const path = name.replace(/\?.*$/s, ""); // Some hosts load a file twice by adding queries.
+  const path = withoutQuery(name);
   if (!isScript(path)) return undefined;
   const known = formatOf(path, reportedFormat);
   const woven = weaveFile(path, known);
@@ -26,6 +27,17 @@ export function loadFile(
   const compiler = knownCompiler(path) ?? otherCompiler?.() ?? byNode;
   const format = known ?? (woven.syntax === "esm" ? compiler.formatOfModules : "commonjs");
   return compiler.compile(woven, path, format);
+}
+
+/** Returns the path without its query. Some hosts load a file twice by adding queries, and the names of directories may contain a `?`. */
+function withoutQuery(path: string): string {
+  if (!path.includes("?") || isFile(path)) return path;
+  const shorter = Array.from(path.matchAll(/\?/g), ({ index }) => path.slice(0, index));
+  return shorter.find(isFile) ?? path;
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
 
 function knownCompiler(path: string): Compiler | undefined {
