@@ -59,6 +59,20 @@ for (const { name, compiles, cache } of HOSTS) {
     }
   });
 
+  inMatrix(`${name}: a request with ?raw is an error if the configuration compiles it`, async (t) => {
+    const { code, output } = await built(name, await requesting(name, "./pay.ts?raw"));
+    t.is(code, 1, output);
+    t.regex(output, /LW1404: `pay` would run without its lock\. .*Fix: import the file without `\?raw`/);
+    const asText = await requesting(name, "./pay.ts?raw", (text) =>
+      text
+        .replace("rules: [", `rules: [{ resourceQuery: /raw/, type: "asset/source" },`)
+        .replace("test: /", "resourceQuery: { not: /raw/ }, test: /"),
+    );
+    await asText.write({ "src/main.ts": `import text from "./pay.ts?raw";\nconsole.log(text);\n` });
+    const ofText = await built(name, asText);
+    t.is(ofText.code, 0, ofText.output);
+  });
+
   inMatrix(`${name}: a file that a request loads as text needs no lock`, async (t) => {
     const { code, output } = await built(name, await requesting(name, "!!../raw.cjs!./pay.ts"));
     t.is(code, 0, output);

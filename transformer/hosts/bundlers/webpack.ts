@@ -106,6 +106,9 @@ function identOf(options: PluginOptions): string {
 
 const FIX = "import the file without `!`, so that the loaders of the configuration see it";
 
+const FIX_OF_TEXT =
+  "import the file without `?raw` or `?url`, or give such imports the type `asset/source` in the configuration";
+
 /** webpack passes the path of a loader alone, and Rspack passes it with the query. */
 function isOurs({ loader }: { readonly loader: string }): boolean {
   return pathOf(loader) === LOADER;
@@ -115,10 +118,11 @@ function isOurs({ loader }: { readonly loader: string }): boolean {
 function unlockedIn(module: Module): string[] {
   const { resource = "", type = "", loaders = [] } = module;
   const path = pathOf(resource);
-  const isOther = isInstalled(resource) || AS_TEXT.test(resource) || !type.startsWith("javascript");
+  const isOther = isInstalled(resource) || !type.startsWith("javascript");
   if (isOther || !SOURCE_FILES.test(path) || loaders.some(isOurs)) return [];
   const code = module.originalSource?.()?.source().toString() ?? "";
-  return tagsUnseenIn(path, code, FIX).map((finding) => formatFinding(shortPath(path), finding));
+  const fix = AS_TEXT.test(resource) ? FIX_OF_TEXT : FIX; // The configuration decides whether `?raw` makes a file text.
+  return tagsUnseenIn(path, code, fix).map((finding) => formatFinding(shortPath(path), finding));
 }
 
 /** Returns the imports of a module that stays outside of the bundle. */
