@@ -3,7 +3,6 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import test from "ava";
 import { HOSTS, init, planFor } from "../../transformer/cli/init/init";
-import { lockStoreOf } from "../../transformer/cli/init/choose-store";
 import { Project } from "../../transformer/cli/init/project";
 import { makeProject, PACKAGE, type Files } from "../hosts/project";
 
@@ -242,41 +241,6 @@ test("init installs no client if package.json has node-redis, and ioredis alongs
   t.deepEqual((await drafted({ scripts, devDependencies: { redis: "latest" } })).installs, []);
   const tooOld = await drafted({ scripts, dependencies: { redis: "^4.7.0" } });
   t.deepEqual(tooOld.installs, ["ioredis"]);
-});
-
-const CLIENTS: readonly (readonly [
-  file: string,
-  text: string,
-  found: string | undefined,
-  argument: string,
-])[] = [
-  [
-    "src/redis.ts",
-    'import { createClient } from "redis";\n\nexport const client = createClient();\n',
-    "node-redis: src/redis.ts:3 creates a client",
-    "{ redis: client }",
-  ],
-  [
-    "src/redis.ts",
-    'import { createClient } from "other";\nexport const client = createClient();\n',
-    "node-redis: `redis` in package.json",
-    '{ redis: "redis://localhost:6379" }',
-  ],
-];
-
-test("init shows where the application creates its Redis client, and proposes to use it", async (t) => {
-  for (const [file, text, found, argument] of CLIENTS) {
-    const dependencies = { redis: "^6.0.0" };
-    const project = await makeProject({ "package.json": JSON.stringify({ dependencies }), [file]: text });
-    const store = lockStoreOf(new Project(project.dir));
-    t.deepEqual([store.found, store.proposed.argument], [[found], argument]);
-  }
-  const both = { dependencies: { redis: "^6.0.0", ioredis: "^6.0.0" } };
-  const project = await makeProject({
-    "package.json": JSON.stringify(both),
-    "src/db.ts": 'import IORedis from "ioredis";\nexport default new IORedis();\n',
-  });
-  t.deepEqual(lockStoreOf(new Project(project.dir)).found, ["ioredis: src/db.ts:2 creates a client"]);
 });
 
 test("init plans to install missing packages, and knows the project's package manager", async (t) => {

@@ -36,7 +36,7 @@ for (const name of ["pg", "postgres"]) {
 
 const CONFIGURE = 'configure({ postgres: process.env.POSTGRES_URL ?? "postgres://localhost/database" });';
 
-for (const [framework, dependency, files, startup] of [
+const FRAMEWORKS = [
   [
     "SvelteKit",
     "@sveltejs/kit",
@@ -46,7 +46,9 @@ for (const [framework, dependency, files, startup] of [
   ["Nuxt", "nuxt", { "nuxt.config.ts": "export default {};\n" }, "server/plugins/lockweave.ts"],
   ["Astro", "astro", { "astro.config.mjs": "export default { adapter: node() };\n" }, "src/middleware.ts"],
   ["Next.js", "next", {}, "instrumentation.ts"],
-] as const) {
+] as const;
+
+for (const [framework, dependency, files, startup] of FRAMEWORKS) {
   test(`the startup file of ${framework} configures the store that init decided on`, async (t) => {
     const textWith = async (client: string): Promise<string> => {
       const project = await projectOf({ [dependency]: "*", [client]: "*" }, files);
@@ -57,6 +59,125 @@ for (const [framework, dependency, files, startup] of [
     t.notRegex(text, /redis/i);
     const redis = 'configure({ redis: process.env.REDIS_URL ?? "redis://localhost:6379" });';
     t.is(await textWith("ioredis"), text.replace(CONFIGURE, redis));
+  });
+}
+
+const URL = '{ redis: "redis://localhost:6379" }';
+const ALSO_URL = `A URL works, too: \`configure(${URL})\`.`;
+const NO_URL = "A URL needs ioredis or redis.";
+
+for (const [what, dependencies, text, found, argument, about] of [
+  [
+    "a client of ioredis",
+    { ioredis: "*", redis: "*" },
+    'import IORedis from "ioredis";\nexport default new IORedis();\n',
+    "ioredis: src/redis.ts:2 creates a client",
+    "{ redis: client }",
+    `\`client\` is the one that src/redis.ts:2 creates. ${ALSO_URL}`,
+  ],
+  [
+    "a client of node-redis",
+    { redis: "^6.0.0" },
+    'import { createClient } from "redis";\n\nexport const client = createClient();\n',
+    "node-redis: src/redis.ts:3 creates a client",
+    "{ redis: client }",
+    `\`client\` is the one that src/redis.ts:3 creates. ${ALSO_URL}`,
+  ],
+  [
+    "a client of node-redis in a project that also declares ioredis",
+    { ioredis: "*", redis: "*" },
+    'import { createSentinel } from "redis";\nexport const client = createSentinel(options);\n',
+    "node-redis: src/redis.ts:2 creates a client",
+    "{ redis: client }",
+    `\`client\` is the one that src/redis.ts:2 creates. ${ALSO_URL}`,
+  ],
+  [
+    "node-redis in package.json, and no function of another package",
+    { redis: "^6.0.0" },
+    'import { createClient } from "other";\nexport const client = createClient();\n',
+    "node-redis: `redis` in package.json",
+    URL,
+    "",
+  ],
+  [
+    "a client of iovalkey",
+    { iovalkey: "*" },
+    'import Valkey from "iovalkey";\nexport const client = new Valkey(6379);\n',
+    "iovalkey: src/redis.ts:2 creates a client",
+    "{ redis: client }",
+    `\`client\` is the one that src/redis.ts:2 creates. ${NO_URL}`,
+  ],
+  [
+    "iovalkey in package.json",
+    { iovalkey: "*" },
+    "",
+    "iovalkey: `iovalkey` in package.json",
+    "{ redis: client }",
+    `\`client\` is your client of iovalkey. ${NO_URL}`,
+  ],
+  [
+    "a client of Valkey GLIDE",
+    { "@valkey/valkey-glide": "*" },
+    'import { GlideClusterClient } from "@valkey/valkey-glide";\nexport const client = await GlideClusterClient.createClient(config);\n',
+    "Valkey GLIDE: src/redis.ts:2 creates a client",
+    "{ redis: { glide: client, config } }",
+    `\`client\` is the one that src/redis.ts:2 creates. \`config\` is what its \`createClient()\` got. ${NO_URL}`,
+  ],
+  [
+    "Bun's RedisClient",
+    {},
+    'import { RedisClient } from "bun";\n\nexport const client = new RedisClient(url, options);\n',
+    "Bun's RedisClient: src/redis.ts:3 creates a client",
+    "{ redis: client }",
+    `\`client\` is the one that src/redis.ts:3 creates. Give it a large \`maxRetries\`. By default, it stops reconnecting after about 30 seconds. ${NO_URL}`,
+  ],
+  [
+    "the client that Bun exports",
+    {},
+    'import { redis, serve } from "bun";\nserve({ fetch: async () => new Response(await redis.get("visits")) });\n',
+    "Bun's redis: src/redis.ts:1 imports a client",
+    "{ redis }",
+    `\`redis\` is the one that src/redis.ts:1 imports. It stops reconnecting after about 30 seconds. A \`new RedisClient()\` with a large \`maxRetries\` does not. ${NO_URL}`,
+  ],
+] as const) {
+  test(`init finds ${what}, proposes to use it, and installs no other client`, async (t) => {
+    const project = await projectOf(dependencies, { "src/redis.ts": text });
+    const { draft, lock } = planFor(project);
+    t.is(draft.store.server, "Redis");
+    t.deepEqual(draft.store.found, [found]);
+    t.deepEqual(draft.store.proposed, { argument, about: about === "" ? "" : ` ${about}` });
+    t.deepEqual([...draft.dependencies], []);
+    t.true(lock.text.includes(`configure(${about.endsWith(NO_URL) ? argument : URL}).`), lock.text);
+  });
+}
+
+test("init installs ioredis in a project of Bun that creates no client", async (t) => {
+  for (const text of ['import { serve } from "bun";\n', 'import type { RedisClient } from "bun";\n']) {
+    const project = await projectOf(
+      {},
+      { "bun.lock": "", "src/main.ts": text },
+      { devDependencies: { bun: "*" } },
+    );
+    const { draft } = planFor(project);
+    t.deepEqual(draft.store.found, []);
+    t.deepEqual([...draft.dependencies], ["ioredis"]);
+  }
+});
+
+test("Bun's RedisClient counts as Redis in a project that also has PostgreSQL", async (t) => {
+  const files = {
+    "src/redis.ts": 'import { RedisClient } from "bun";\nexport const client = new RedisClient();\n',
+  };
+  t.is((await storeOf({ pg: "*" }, files)).server, "Redis");
+});
+
+for (const [framework, dependency, files, startup] of FRAMEWORKS) {
+  test(`init leaves the startup file of ${framework} to a user whose client connects to no URL`, async (t) => {
+    const project = await projectOf({ [dependency]: "*", iovalkey: "*" }, files);
+    const { draft } = planFor(project);
+    t.is(draft.text(startup), undefined);
+    t.deepEqual([...draft.dependencies], []);
+    t.is(draft.store.proposed.argument, "{ redis: client }");
   });
 }
 

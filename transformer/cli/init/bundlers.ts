@@ -374,6 +374,7 @@ const NEXT: Host = {
     ];
     const existing = places.find((path) => project.read(path) !== undefined);
     if (existing === undefined) {
+      if (draft.store.argumentFromEnvironment === undefined) return;
       // Next.js only looks for the file next to `app` or `pages`.
       const dir = ["src/app", "src/pages"].some((path) => existsSync(project.path(path))) ? "src/" : "";
       draft.create(

@@ -8,7 +8,7 @@ import {
   type PostgresClient,
 } from "./postgres-client";
 import type { Project } from "./project";
-import { foundRedisClient, REDIS_PACKAGES, redisClientOf } from "./redis-client";
+import { foundRedisClient, proposalFor, REDIS_PACKAGES, redisClientOf } from "./redis-client";
 import { configuringFile } from "./startup";
 
 /**
@@ -35,10 +35,8 @@ function configuredStore(project: Project): StoreName | undefined {
  * locks alone.
  */
 function usualStore(project: Project): StoreName {
-  return declaredOf(project, POSTGRES_PACKAGES) !== undefined &&
-    declaredOf(project, REDIS_PACKAGES) === undefined
-    ? "postgres"
-    : "redis";
+  const hasRedis = declaredOf(project, REDIS_PACKAGES) !== undefined || redisClientOf(project) !== undefined;
+  return declaredOf(project, POSTGRES_PACKAGES) !== undefined && !hasRedis ? "postgres" : "redis";
 }
 
 function declaredOf(project: Project, names: readonly string[]): string | undefined {
@@ -53,22 +51,21 @@ function redisStoreOf(project: Project): LockStore {
   const client = redisClientOf(project);
   const found = foundRedisClient(project);
   const other = declaredOf(project, POSTGRES_PACKAGES);
-  const argument = `{ redis: ${REDIS_URL} }`;
+  const urlArgument = `{ redis: ${REDIS_URL} }`;
+  const proposed =
+    client === undefined ? { argument: urlArgument, about: "" } : proposalFor(client, urlArgument);
+  const takesUrls = client === undefined || client.kind.takesUrls === true;
   return {
     server: "Redis",
     found: [
       ...(found === undefined ? [] : [found]),
       ...(other === undefined ? [] : [otherStore(project, other, "Redis", "PostgreSQL", "postgres")]),
     ],
-    argument,
-    argumentFromEnvironment: `{ redis: process.env.REDIS_URL ?? ${REDIS_URL} }`,
-    proposed:
-      client?.creation === undefined
-        ? { argument, about: "" }
-        : {
-            argument: "{ redis: client }",
-            about: ` \`client\` is the one that ${placeIn(client.creation)} creates. A URL works, too: \`configure(${argument})\`.`,
-          },
+    argument: takesUrls ? urlArgument : proposed.argument,
+    ...(takesUrls && {
+      argumentFromEnvironment: `{ redis: process.env.REDIS_URL ?? ${REDIS_URL} }`,
+    }),
+    proposed,
     steps: [],
     packages: client === undefined ? ["ioredis"] : [],
     byHand: [],

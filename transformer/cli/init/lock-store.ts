@@ -16,10 +16,10 @@ export interface LockStore {
     readonly why: string;
     readonly lines: readonly string[];
   }[];
-  /** The argument of `configure()` with a URL. */
+  /** The argument of `configure()` with a URL, or with a client if no package of the project connects to a URL. */
   readonly argument: string;
-  /** The same for an application, which reads the URL from its environment. */
-  readonly argumentFromEnvironment: string;
+  /** The argument for an application, which reads the URL from its environment. Absent if no package of the project connects to a URL. */
+  readonly argumentFromEnvironment?: string;
   /** The argument of `configure()` to propose, and what to say about it. */
   readonly proposed: { readonly argument: string; readonly about: string };
   /** The commands to run before the first lock. */

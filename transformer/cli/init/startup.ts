@@ -20,10 +20,14 @@ export interface Startup {
   ofApplications?(project: Project): readonly string[];
 }
 
-/** Creates the file in the first place, unless it exists in any place, or another file already calls `configure()`. */
+/**
+ * Creates the file in the first place, unless it exists in any place, or another file already calls `configure()`. A file with a client would
+ * have to import it, so the user writes that file.
+ */
 export function createStartup(draft: Draft, project: Project, startup: Startup): void {
   if (
     startup.text === undefined ||
+    draft.store.argumentFromEnvironment === undefined ||
     existing(project, startup) !== undefined ||
     configuringFile(project) !== undefined
   )
@@ -31,9 +35,9 @@ export function createStartup(draft: Draft, project: Project, startup: Startup):
   draft.create(newFile(project, startup), startup.text(configureCall(draft)));
 }
 
-/** Returns the call of `configure()` in a file that `init` creates. */
+/** Returns the call of `configure()` in a file that runs before the server handles requests. */
 export function configureCall({ store }: Draft): string {
-  return `configure(${store.argumentFromEnvironment});`;
+  return `configure(${store.argumentFromEnvironment ?? store.argument});`;
 }
 
 /** Returns the file that `init` created to call `configure()`. */
