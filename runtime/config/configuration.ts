@@ -25,7 +25,7 @@ export type SignalName = `SIG${string}`;
 /** The options of `configure()`. */
 export interface Configuration {
   /**
-   * A client of ioredis, node-redis, Valkey GLIDE, or Bun, which you close yourself, or the address of a server, to which Lockweave connects. An
+   * A client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun, which you close yourself, or the address of a server, to which Lockweave connects. An
    * array of three or more servers is a quorum, as `quorumStore()` makes it.
    */
   readonly redis?: RedisTarget;

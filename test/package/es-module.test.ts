@@ -139,7 +139,7 @@ await attempt(() => ({ store: memoryStore() }));
       t.is(stderr, "");
       const lines = stdout.trimEnd().split("\n");
       const wrong =
-        'configure(): LOCK_BAD_OPTION Expected `redis` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got "http://***"';
+        'configure(): LOCK_BAD_OPTION Expected `redis` to be a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got "http://***"';
       t.deepEqual(lines.slice(-2), [wrong, "locked"]);
       const expected =
         how === "require"

@@ -141,8 +141,9 @@ const NEEDS = "Expected configure({ redis }) or configure({ store })";
 const EITHER = "Expected configure() to be given one of `redis`, `postgres`, and `store`";
 const OPTIONS = "The options are redis, postgres, store, stores, defaults, logger, logFields, commandTimeout";
 const CLIENT_OR_URL =
-  "Expected `redis` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got";
-const MASTERS = "Expected at least 3 masters: clients of ioredis, node-redis, or Bun, or redis:// URLs, got";
+  "Expected `redis` to be a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got";
+const MASTERS =
+  "Expected at least 3 masters: clients of ioredis, iovalkey, node-redis, or Bun, or redis:// URLs, got";
 const DURATION = 'to be a duration such as "30s" or "500ms"';
 
 for (const [what, configuration, ...words] of [
@@ -168,7 +169,7 @@ for (const [what, configuration, ...words] of [
   [
     "a list of ports as redis",
     { redis: [6379, 6380, 6381] },
-    "a client of ioredis, node-redis, Valkey GLIDE, or Bun",
+    "a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun",
     "6379",
   ],
   [

@@ -97,7 +97,7 @@ for (const [what, configuration, message] of [
   [
     "an invalid client in a list of masters",
     { redis: ["redis://a", "redis://b", {}] },
-    /^Expected `redis` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun/,
+    /^Expected `redis` to be a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun/,
   ],
   ["a null redis", { redis: null }, /^Expected `redis` to be .*, got null$/],
   [

@@ -282,7 +282,7 @@ for (const [what, configuration, message] of [
   [
     "connection options as a store",
     { stores: { ...NEEDED, payments: { host: "h" } } },
-    /^Expected `stores.payments` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun/,
+    /^Expected `stores.payments` to be a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun/,
   ],
   [
     "a store without renew()",

@@ -13,7 +13,7 @@ test("assertClient() accepts only objects with all methods that the store calls"
     t.throws(() => assertClient(others as unknown as RedisClient), {
       instanceOf: LockOptionError,
       message:
-        /^Expected `redis` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:\/\/ URL, got \[ '/,
+        /^Expected `redis` to be a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun, or a redis:\/\/ URL, got \[ '/,
     });
   }
 });
@@ -26,7 +26,7 @@ test("the error for an invalid client shows its type and property names, but no 
     [new URL("redis://:secret@a"), "URL []"],
   ] as const) {
     t.throws(() => assertClient(value as unknown as RedisClient), {
-      message: `Expected \`redis\` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got ${got}`,
+      message: `Expected \`redis\` to be a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got ${got}`,
     });
   }
 });
@@ -50,7 +50,7 @@ test("the error names the package of a client that is not supported, and what to
       instanceOf: LockOptionError,
       message: fix,
     });
-    const expected = `Expected \`stores.payments\` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got a client of ${name}. `;
+    const expected = `Expected \`stores.payments\` to be a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun, or a redis:// URL, got a client of ${name}. `;
     t.true(error?.message.startsWith(expected), error?.message);
   }
 });

@@ -354,7 +354,7 @@ test("the error for a URL that is not for Redis contains no password", (t) => {
     const error = t.throws(() => redisStoreAt(url), {
       instanceOf: LockOptionError,
       message:
-        /^Expected `redis` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:\/\/ URL, got/,
+        /^Expected `redis` to be a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun, or a redis:\/\/ URL, got/,
     });
     t.false(everythingOf(error).includes("hunter2"), url);
   }

@@ -24,7 +24,7 @@ export interface QuorumOptions {
  * Returns a store that keeps locks in several independent Redis masters. A lock is held while a majority of them has it. Give all processes
  * the same masters, in the same order.
  *
- * @param masters at least three: clients of ioredis, node-redis, or Bun for one node each, which you close yourself, or `redis://` URLs
+ * @param masters at least three: clients of ioredis, iovalkey, node-redis, or Bun for one node each, which you close yourself, or `redis://` URLs
  * @throws {LockOptionError} if one of them cannot be a master, or appears twice
  */
 export function quorumStore(

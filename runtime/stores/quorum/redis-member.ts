@@ -29,7 +29,7 @@ interface Masters {
 export function redisMasters(masters: readonly (GivenClient | RedisAddress)[]): Masters {
   if (!Array.isArray(masters) || masters.length < MIN_MASTERS) {
     throw new LockOptionError(
-      `Expected at least ${MIN_MASTERS} masters: clients of ioredis, node-redis, or Bun, or redis:// URLs, got ${formatValue(masters)}`,
+      `Expected at least ${MIN_MASTERS} masters: clients of ioredis, iovalkey, node-redis, or Bun, or redis:// URLs, got ${formatValue(masters)}`,
     );
   }
   if (new Set(masters).size < masters.length) {
@@ -64,7 +64,7 @@ function assertSingleNode(client: GivenClient): void {
   const library = libraryWithUnseenReconnects(client);
   if (library !== undefined) {
     throw new LockOptionError(
-      `Expected each master to be a client of ioredis, node-redis, or Bun, or a redis:// URL, got a client of ${library}. It may reconnect without notice to a master that lost its locks in a restart. Fix: pass the redis:// URL of the master instead`,
+      `Expected each master to be a client of ioredis, iovalkey, node-redis, or Bun, or a redis:// URL, got a client of ${library}. It may reconnect without notice to a master that lost its locks in a restart. Fix: pass the redis:// URL of the master instead`,
     );
   }
   const servers = serversOf(client);

@@ -75,7 +75,7 @@ export function connectionTo(address: RedisAddress, what: string): Connection {
 
 /** Returns the first part of an error about a value that is neither a client nor an address. */
 export function expectedRedis(what: string): string {
-  return `Expected \`${what}\` to be a client of ioredis, node-redis, Valkey GLIDE, or Bun, or a redis:// URL`;
+  return `Expected \`${what}\` to be a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun, or a redis:// URL`;
 }
 
 function readUrl(given: string, what: string): Connection {

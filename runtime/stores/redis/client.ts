@@ -4,7 +4,7 @@ export type GivenClient = QuorumClient | ValkeyGlide | ValkeyGlideClient;
 /** A client that can be a master of a quorum, because it reports each reconnect. */
 export type QuorumClient = RedisClient | NodeRedisClient | BunRedisClient;
 
-/** The part of a client that the store needs: a `Redis` (one node or Sentinel) or a `Cluster` of ioredis 5 or 6. */
+/** The part of a client that the store needs: a `Redis` (one node or Sentinel) or a `Cluster` of ioredis 5 or 6, or of iovalkey. */
 export interface RedisClient {
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
   duplicate(): RedisSubscriber;

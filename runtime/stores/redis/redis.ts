@@ -48,7 +48,7 @@ import { Tickets, type AddressedRequest } from "./tickets";
  * The store opens a second connection, for wake-ups, when a caller first waits. It never closes `client`.
  *
  * @param what the name of the client, for messages
- * @throws {LockOptionError} if `client` is not a client of ioredis, node-redis, Valkey GLIDE, or Bun, or if its `keyPrefix` contains `lockweave:`
+ * @throws {LockOptionError} if `client` is not a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun, or if its `keyPrefix` contains `lockweave:`
  */
 export function redisStore(client: GivenClient | UnsupportedUpstash, what = "redis"): WholeStore {
   return storeOver(client as GivenClient, what);

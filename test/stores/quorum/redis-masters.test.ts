@@ -61,7 +61,7 @@ test("quorumStore() rejects invalid masters and options with the reason", (t) =>
     ["redis://localhost", /at least 3 masters/],
     [["redis://a", "redis://b"], /at least 3 masters/],
     [["redis://a", "redis://b", "redis://a"], /one of them twice/],
-    [["redis://a", "redis://b", {}], /client of ioredis, node-redis, Valkey GLIDE, or Bun/],
+    [["redis://a", "redis://b", {}], /client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun/],
     [["redis://a", "redis://b", { ...client, isCluster: true }], /a cluster/],
     [["redis://a", "redis://b", { ...client, options: { sentinels: [] } }], /behind Sentinel/],
     [["redis://a", "redis://b", glide], /a client of Valkey GLIDE\. .* Fix: /],
