@@ -1,5 +1,6 @@
 import { symlink } from "node:fs/promises";
 import { join } from "node:path";
+import { installed } from "../hosts/installed";
 import { PACKAGE } from "../hosts/project";
 import { startRedis } from "../support/redis-server";
 import { inMatrixSerially, outsideMatrixSerially } from "../support/suites";
@@ -9,44 +10,63 @@ import { makeConsumer } from "./consumer";
 
 const STRICT = { exactOptionalPropertyTypes: true, skipLibCheck: false } as const;
 
-outsideMatrixSerially(
-  "the types accept a client of node-redis, which holds locks without ioredis",
-  async (t) => {
-    const redis = await startRedis();
-    t.teardown(() => redis.stop());
-    const project = await makeConsumer(
-      {
-        "src/order.ts": `/** @redisLock businessFlag=payOrder keyName=orderNo */
+for (const [version, inSuite, directory] of [
+  ["6", outsideMatrixSerially, async () => join(PACKAGE, "node_modules")],
+  ["5", inMatrixSerially, () => installed("redis-5")],
+] as const) {
+  inSuite(
+    `the types accept the clients of node-redis ${version}, which hold locks without ioredis`,
+    async (t) => {
+      const redis = await startRedis();
+      t.teardown(() => redis.stop());
+      const project = await makeConsumer(
+        {
+          "src/order.ts": `/** @redisLock businessFlag=payOrder keyName=orderNo */
 export async function pay(orderNo: string, look: (key: string) => Promise<string | null>): Promise<string> {
   const holder = (await look("LOCK_payOrder_A1")) ?? "";
   return \`\${orderNo} under \${holder.replace(/^[0-9a-f]{32}$/, "a request id")}\`;
 }
 `,
-        "src/main.ts": `import {
+          "src/main.ts": `import {
   createClient,
   createClientPool,
   createCluster,
   createSentinel,
+  defineScript,
   type RedisClientPoolType,
   type RedisClientType,
   type RedisClusterType,
+  type RedisFunctions,
+  type RedisModules,
+  type RedisScripts,
   type RedisSentinelType,
+  type RespVersions,
 } from "redis";
-import { configure, redisStore, shutdown, type NodeRedisClient, type Store } from "lockweave";
+import { configure, quorumStore, redisStore, shutdown, type NodeRedisClient, type Store } from "lockweave";
 import { pay } from "./order.js";
 
+type Of<Resp extends RespVersions> = RedisClientType<RedisModules, RedisFunctions, RedisScripts, Resp>;
 export const ofType = (client: RedisClientType): Store => redisStore(client);
-export const ofResp2: NodeRedisClient = createClient({ RESP: 2 });
-export const mapped: NodeRedisClient = createClient().withTypeMapping({ 36: Buffer });
-export const extended: NodeRedisClient = createClient({ modules: {}, functions: {}, scripts: {} });
-
-const plain = { modules: {}, functions: {}, scripts: {} };
-const nodes = { rootNodes: [{ url: "redis://localhost" }] };
-const sentinels = { name: "locks", sentinelRootNodes: [{ host: "localhost", port: 26379 }] };
+export const ofResult = (client: ReturnType<typeof createClient>): Store => redisStore(client);
+export const ofVersions = (two: Of<2>, three: Of<3>, any: Of<RespVersions>): Store => quorumStore([two, three, any]);
 export const ofPool = (client: RedisClientPoolType): Store => redisStore(client);
 export const ofSentinel = (client: RedisSentinelType): Store => redisStore(client);
 export const ofCluster = (client: RedisClusterType): Store => redisStore(client);
+
+const add = defineScript({
+  SCRIPT: "return 1",
+  NUMBER_OF_KEYS: 1,
+  parseCommand: () => {},
+  transformReply: (reply: unknown) => reply as never,
+});
+const plain = { modules: {}, functions: {}, scripts: { add } };
+const nodes = { rootNodes: [{ url: "redis://localhost" }] };
+const sentinels = { name: "locks", sentinelRootNodes: [{ host: "localhost", port: 26379 }] };
 export const all: NodeRedisClient[] = [
+  createClient({ RESP: 2 }),
+  createClient({ RESP: 3 }),
+  createClient({ RESP: 2, ...plain }),
+  createClient({ RESP: 3, ...plain }).withTypeMapping({ 36: Buffer }),
   createClientPool(),
   createClientPool({ RESP: 2 }, { maximum: 5 }),
   createClientPool({ RESP: 3, ...plain }).withTypeMapping({ 36: Buffer }),
@@ -65,18 +85,19 @@ console.log(await pay("A1", (key) => client.get(key)), await client.get("LOCK_pa
 await shutdown();
 await client.close();
 `,
-      },
-      STRICT,
-    );
-    await symlink(join(PACKAGE, "node_modules/redis"), project.path("node_modules/redis"));
-    t.like(await project.tspc(), { code: 0, stdout: "" });
-    t.like(await project.run("out/main.js", redis.url), {
-      code: 0,
-      stdout: "A1 under a request id null\n",
-      stderr: "",
-    });
-  },
-);
+        },
+        STRICT,
+      );
+      await symlink(join(await directory(), "redis"), project.path("node_modules/redis"));
+      t.like(await project.tspc(), { code: 0, stdout: "" });
+      t.like(await project.run("out/main.js", redis.url), {
+        code: 0,
+        stdout: "A1 under a request id null\n",
+        stderr: "",
+      });
+    },
+  );
+}
 
 outsideMatrixSerially(
   "the types need no client library, and reject an object that is not a client",
