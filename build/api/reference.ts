@@ -30,7 +30,13 @@ const MADE_BY_LIBRARIES: ReadonlySet<string> = new Set([
 ]);
 
 /** Types that only make the compiler say why it rejects a client. */
-const ONLY_MESSAGES: ReadonlySet<string> = new Set(["UnsupportedUpstash", "UpstashAdvice"]);
+const ONLY_MESSAGES: ReadonlySet<string> = new Set([
+  "UnsupportedClient",
+  "UnsupportedUpstash",
+  "UpstashAdvice",
+  "UnsupportedNodeRedis",
+  "NodeRedisAdvice",
+]);
 
 const HEADINGS = [
   "Functions",

@@ -6,7 +6,7 @@ import type { Store } from "../stores/port";
 import { checkStore } from "./check-store";
 import { quorumStoreOf } from "../stores/quorum/quorum-store";
 import { isAddress, type RedisAddress } from "../stores/redis/address";
-import type { GivenClient, QuorumClient, UnsupportedUpstash } from "../stores/redis/client";
+import type { GivenClient, QuorumClient, UnsupportedClient } from "../stores/redis/client";
 import type { LibraryLog } from "../stores/load-library";
 import { mayLookLikeStore } from "../stores/redis/recognize-client";
 import { redisStore, redisStoreAt } from "../stores/redis/redis";
@@ -16,7 +16,7 @@ import type { PostgresTarget } from "../stores/postgres/target";
 
 /** The value of `redis` in `configure()`: a client, an address, or an array of these for a quorum. */
 export type RedisTarget =
-  GivenClient | RedisAddress | UnsupportedUpstash | readonly (QuorumClient | RedisAddress)[];
+  GivenClient | RedisAddress | UnsupportedClient | readonly (QuorumClient | RedisAddress)[];
 
 /** A store in `stores` of `configure()`. */
 export type StoreTarget = RedisTarget | Store | { readonly postgres: PostgresTarget };
@@ -158,5 +158,5 @@ function openPlace(place: RedisTarget, what: string, log: LibraryLog): Store {
   if (Array.isArray(place)) return quorumStoreOf(place as readonly (QuorumClient | RedisAddress)[], {}, log);
   return isAddress(place)
     ? redisStoreAt(place, what, log)
-    : redisStore(place as GivenClient | UnsupportedUpstash, what);
+    : redisStore(place as GivenClient | UnsupportedClient, what);
 }

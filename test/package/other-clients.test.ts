@@ -40,8 +40,11 @@ await shutdown();
 client.close();
 `,
         "src/cluster.ts": `import { GlideClusterClient, type GlideClusterClientConfiguration } from "@valkey/valkey-glide";
-import { configure, shutdown } from "lockweave";
+import { configure, redisStore, shutdown, type Store } from "lockweave";
 import { pay } from "./order.js";
+
+class Extended extends GlideClusterClient {}
+export const extended = (glide: Extended, config: GlideClusterClientConfiguration): Store => redisStore({ glide, config });
 
 const config: GlideClusterClientConfiguration = { addresses: [{ host: "127.0.0.1", port: Number(process.argv[2]) }] };
 const client = await GlideClusterClient.createClient({ ...config, requestTimeout: 10_000 });
@@ -68,22 +71,38 @@ client.close();
   },
 );
 
-withOtherClients("the type error about a client of @upstash/redis says which URL to pass", async (t) => {
-  const project = await makeConsumer(
-    {
-      "src/main.ts": `import { Redis } from "@upstash/redis";
-import { configure, redisStore } from "lockweave";
-const client = new Redis({ url: "https://localhost", token: "none" });
+for (const [library, link, client, fix] of [
+  [
+    "@upstash/redis",
+    "@upstash",
+    `import { Redis } from "@upstash/redis";
+const client = new Redis({ url: "https://localhost", token: "none" });`,
+    "rediss://default:<password>@<endpoint>:6379",
+  ],
+  [
+    "node-redis 4",
+    "redis-4",
+    `import { createClient } from "redis-4";
+const client = createClient();`,
+    "ioredis, iovalkey, node-redis 5 and later, Valkey GLIDE, and Bun. Fix: npm install redis@latest",
+  ],
+] as const) {
+  withOtherClients(`the type error about a client of ${library} says what to pass`, async (t) => {
+    const project = await makeConsumer(
+      {
+        "src/main.ts": `import { configure, redisStore } from "lockweave";
+${client}
 configure({ redis: client });
 redisStore(client);
 configure({ redis: "redis://localhost", stores: { payments: client } });
 `,
-    },
-    { ...STRICT, skipLibCheck: true, lib: ["es2024", "dom"] },
-  );
-  await symlink(installedClient("@upstash"), project.path("node_modules/@upstash"));
-  const { code, stdout } = await project.tspc();
-  t.not(code, 0);
-  t.is(stdout.match(/error TS/g)?.length, 3, stdout);
-  t.is(stdout.match(/rediss:\/\/default:<password>@<endpoint>:6379/g)?.length, 3, stdout);
-});
+      },
+      { ...STRICT, skipLibCheck: true, lib: ["es2024", "dom"] },
+    );
+    await symlink(installedClient(link), project.path(`node_modules/${link}`));
+    const { code, stdout } = await project.tspc();
+    t.not(code, 0);
+    t.is(stdout.match(/error TS/g)?.length, 3, stdout);
+    t.is(stdout.split(fix).length, 4, stdout);
+  });
+}

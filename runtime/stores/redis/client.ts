@@ -64,10 +64,12 @@ export interface ValkeyGlide {
 }
 
 /**
- * No value has this type. It makes TypeScript say why a client of `@upstash/redis` is rejected. This type shares more members with that
- * client than the others that `configure({ redis })` takes. So the compiler compares the two, and reports the text below.
+ * No value has this type. It makes TypeScript say why a client is rejected. Each of these types shares more members with one client than the
+ * others that `configure({ redis })` takes. So the compiler compares the two, and reports the text below.
  */
-export interface UnsupportedUpstash {
+export type UnsupportedClient = UnsupportedUpstash | UnsupportedNodeRedis;
+
+interface UnsupportedUpstash {
   readonly createScript: UpstashAdvice;
   readonly pipeline: UpstashAdvice;
   readonly multi: UpstashAdvice;
@@ -81,6 +83,23 @@ export interface UnsupportedUpstash {
 
 type UpstashAdvice =
   "@upstash/redis speaks HTTP, and locks need the Redis protocol. Pass the URL from Upstash's console: rediss://default:<password>@<endpoint>:6379";
+
+/** A client of node-redis 4. */
+interface UnsupportedNodeRedis {
+  readonly v4: NodeRedisAdvice;
+  readonly executeIsolated: NodeRedisAdvice;
+  readonly multiExecutor: NodeRedisAdvice;
+  readonly MULTI: NodeRedisAdvice;
+  readonly EVAL: NodeRedisAdvice;
+  readonly GET: NodeRedisAdvice;
+  readonly SET: NodeRedisAdvice;
+  readonly HSET: NodeRedisAdvice;
+  readonly SADD: NodeRedisAdvice;
+  readonly ZADD: NodeRedisAdvice;
+}
+
+type NodeRedisAdvice =
+  "Lockweave accepts clients of ioredis, iovalkey, node-redis 5 and later, Valkey GLIDE, and Bun. Fix: npm install redis@latest";
 
 /** Bun's built-in `RedisClient`. It has no exact type here, because TypeScript reads this file even in applications without Bun. */
 export interface BunRedisClient {

@@ -28,7 +28,7 @@ import { isShared } from "../value";
 import { connectionTo, type Connection, type RedisAddress } from "./address";
 import { Admission } from "./admission";
 import { BatchExecutor } from "./batch-executor";
-import type { GivenClient, UnsupportedUpstash } from "./client";
+import type { GivenClient, UnsupportedClient } from "./client";
 import type { ClientLibrary, ClientPort } from "./client-port";
 import { ExclusiveCommands } from "./exclusive-commands";
 import { eachAlone, Executor, type Operation } from "./executor";
@@ -50,7 +50,7 @@ import { Tickets, type AddressedRequest } from "./tickets";
  * @param what the name of the client, for messages
  * @throws {LockOptionError} if `client` is not a client of ioredis, iovalkey, node-redis, Valkey GLIDE, or Bun, or if its `keyPrefix` contains `lockweave:`
  */
-export function redisStore(client: GivenClient | UnsupportedUpstash, what = "redis"): WholeStore {
+export function redisStore(client: GivenClient | UnsupportedClient, what = "redis"): WholeStore {
   return storeOver(client as GivenClient, what);
 }
 
