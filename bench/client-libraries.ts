@@ -1,10 +1,11 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { Redis } from "ioredis";
-import { createClient } from "redis";
+import type * as Iovalkey from "ioredis";
+import type * as NodeRedis from "redis";
 import type { Configuration } from "../runtime";
+import { installed, type SetName } from "../test/hosts/installed";
 
-/** A connected client of one library. To add a library, add a row to `LIBRARIES`. */
+/** A connected client of one library. */
 export interface ConnectedClient {
   /** The value that an application passes to `configure()`. */
   readonly redis: NonNullable<Configuration["redis"]>;
@@ -20,10 +21,11 @@ export interface HandCommands {
   run(digest: string, key: string, token: string): Promise<unknown>;
 }
 
-type Connect = (port: number) => Promise<ConnectedClient>;
-
-/** The folder in which `test/matrix/clients.ts` installed libraries that are no development dependencies, such as GLIDE. */
-const folder = process.env["CLIENTS_FROM"];
+export interface Library {
+  connect(port: number): Promise<ConnectedClient>;
+  /** The program that runs its process, if it is not Node. */
+  program?(): Promise<string>;
+}
 
 /** The parts of Valkey GLIDE that a hand-written lock uses. */
 interface Glide {
@@ -38,41 +40,66 @@ interface GlideClient {
   invokeScript(script: object, options: object): Promise<unknown>;
 }
 
-export const LIBRARIES: Readonly<Record<string, Connect>> = {
-  async ioredis(port) {
-    const redis = new Redis({ host: "127.0.0.1", port, lazyConnect: true });
-    await redis.connect();
-    return {
-      redis,
-      byHand: {
-        set: (key, token, lockTimeMs) => redis.set(key, token, "PX", lockTimeMs, "NX"),
-        load: (script) => redis.script("LOAD", script),
-        run: (digest, key, token) => redis.evalsha(digest, 1, key, token),
-      },
-    };
-  },
+/** The parts of Bun that a hand-written lock uses. */
+interface Bun {
+  readonly RedisClient: new (url: string) => BunClient;
+}
 
-  async "node-redis"(port) {
-    const redis = createClient({ socket: { host: "127.0.0.1", port } });
-    redis.on("error", console.error);
-    await redis.connect();
-    return {
-      redis,
-      byHand: {
-        set: (key, token, lockTimeMs) =>
-          redis.set(key, token, { condition: "NX", expiration: { type: "PX", value: lockTimeMs } }),
-        load: (script) => redis.scriptLoad(script),
-        run: (digest, key, token) => redis.evalSha(digest, { keys: [key], arguments: [token] }),
-      },
-    };
-  },
+interface BunClient {
+  readonly connected: boolean;
+  readonly bufferedAmount: number;
+  connect(): Promise<unknown>;
+  duplicate(): Promise<unknown>;
+  send(command: string, args: readonly string[]): Promise<unknown>;
+  set(key: string, value: string, ...options: readonly string[]): Promise<unknown>;
+}
 
-  ...(folder !== undefined && { glide: connectGlide }),
+/** To add a library, add a row. The sets of packages are in test/matrix/packages.json. */
+export const LIBRARIES: Readonly<Record<string, Library>> = {
+  ioredis: { connect: async (port) => connectIoredis(await load("ioredis-6", "ioredis"), port) },
+  iovalkey: { connect: async (port) => connectIoredis(await load("iovalkey", "iovalkey"), port) },
+  "redis 6": { connect: async (port) => connectNodeRedis(await load("runtimes", "redis"), port) },
+  "redis 5": { connect: async (port) => connectNodeRedis(await load("redis-5", "redis"), port) },
+  glide: { connect: async (port) => connectGlide(await load("clients", "@valkey/valkey-glide"), port) },
+  bun: {
+    connect: (port) => connectBun(require("bun") as Bun, port),
+    program: async () => join(await installed("bun"), "bun/bin/bun.exe"),
+  },
 };
 
-async function connectGlide(port: number): Promise<ConnectedClient> {
-  const from = createRequire(join(folder ?? "", "package.json"));
-  const { GlideClient, Script } = from("@valkey/valkey-glide") as Glide;
+async function load<Module>(set: SetName, name: string): Promise<Module> {
+  return createRequire(join(await installed(set), "index.js"))(name) as Module;
+}
+
+async function connectIoredis({ Redis }: typeof Iovalkey, port: number): Promise<ConnectedClient> {
+  const redis = new Redis({ host: "127.0.0.1", port, lazyConnect: true });
+  await redis.connect();
+  return {
+    redis,
+    byHand: {
+      set: (key, token, lockTimeMs) => redis.set(key, token, "PX", lockTimeMs, "NX"),
+      load: (script) => redis.script("LOAD", script),
+      run: (digest, key, token) => redis.evalsha(digest, 1, key, token),
+    },
+  };
+}
+
+async function connectNodeRedis({ createClient }: typeof NodeRedis, port: number): Promise<ConnectedClient> {
+  const redis = createClient({ socket: { host: "127.0.0.1", port } });
+  redis.on("error", console.error);
+  await redis.connect();
+  return {
+    redis,
+    byHand: {
+      set: (key, token, lockTimeMs) =>
+        redis.set(key, token, { condition: "NX", expiration: { type: "PX", value: lockTimeMs } }),
+      load: (script) => redis.scriptLoad(script),
+      run: (digest, key, token) => redis.evalSha(digest, { keys: [key], arguments: [token] }),
+    },
+  };
+}
+
+async function connectGlide({ GlideClient, Script }: Glide, port: number): Promise<ConnectedClient> {
   // By default, GLIDE rejects a command if 1,000 others have no reply yet, and a command that takes 250 ms.
   const config = {
     addresses: [{ host: "127.0.0.1", port }],
@@ -94,6 +121,19 @@ async function connectGlide(port: number): Promise<ConnectedClient> {
         return "";
       },
       run: (_, key, token) => glide.invokeScript(release, { keys: [key], args: [token] }),
+    },
+  };
+}
+
+async function connectBun({ RedisClient }: Bun, port: number): Promise<ConnectedClient> {
+  const redis = new RedisClient(`redis://127.0.0.1:${port}`);
+  await redis.connect();
+  return {
+    redis,
+    byHand: {
+      set: (key, token, lockTimeMs) => redis.set(key, token, "PX", String(lockTimeMs), "NX"),
+      load: (script) => redis.send("SCRIPT", ["LOAD", script]),
+      run: (digest, key, token) => redis.send("EVALSHA", [digest, "1", key, token]),
     },
   };
 }

@@ -4,14 +4,14 @@
  *
  *     npm run bench -- clients [<rounds> [<library>]]
  *
- * For the row of Valkey GLIDE, set `CLIENTS_FROM` to the folder that `npm run test:matrix -- clients` prints.
+ * It installs the libraries that are no development dependencies, and Bun, which runs the process of its own client.
  */
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type * as Lockweave from "../runtime";
 import { startRedis } from "../test/support/redis-server";
-import { LIBRARIES, type ConnectedClient } from "./client-libraries";
+import { LIBRARIES, type ConnectedClient, type Library } from "./client-libraries";
 import { now } from "./clock";
 import { RELEASE } from "./contestants/raw";
 import type { Contestant } from "./contestants/contestant";
@@ -58,10 +58,7 @@ interface Figures {
 }
 
 async function play(library: string, player: Player, callers: number, port: number): Promise<Figures> {
-  const client = await LIBRARIES[library]?.(port);
-  if (client === undefined) {
-    throw new Error(`There is no library \`${library}\`: ${Object.keys(LIBRARIES).join(", ")}`);
-  }
+  const client = await libraryOf(library).connect(port);
   const run = await PLAYERS[player](client);
   const startAt = now();
   const loop = {
@@ -79,12 +76,25 @@ async function play(library: string, player: Player, callers: number, port: numb
   return { perSecond: sectionsPerSecond, cpu: 1_000 * cpuMsPerSection };
 }
 
-function inOwnProcess(library: string, player: Player, callers: number, port: number): Figures {
-  const args = ["--require", "ts-node/register/transpile-only", __filename, "--play"];
-  const output = execFileSync(process.execPath, [...args, library, player, String(callers), String(port)], {
-    encoding: "utf8",
-  });
-  return JSON.parse(output) as Figures;
+function libraryOf(name: string): Library {
+  const library = LIBRARIES[name];
+  if (library === undefined) {
+    throw new Error(`There is no library \`${name}\`: ${Object.keys(LIBRARIES).join(", ")}`);
+  }
+  return library;
+}
+
+async function inOwnProcess(
+  library: string,
+  player: Player,
+  callers: number,
+  port: number,
+): Promise<Figures> {
+  const program = await libraryOf(library).program?.();
+  const hook = program === undefined ? ["--require", "ts-node/register/transpile-only"] : [];
+  const args = [...hook, __filename, "--play", library, player, String(callers), String(port)];
+  const output = execFileSync(program ?? process.execPath, args, { encoding: "utf8" });
+  return JSON.parse(output.trimEnd().split("\n").at(-1) ?? "") as Figures; // GLIDE logs to the same stream.
 }
 
 async function main(args: readonly string[]): Promise<void> {
@@ -103,8 +113,9 @@ async function main(args: readonly string[]): Promise<void> {
     for (const { library, callers, played } of rows) {
       // The contestant that plays first changes with each round.
       const order: readonly Player[] = round % 2 === 0 ? ["by hand", "lockweave"] : ["lockweave", "by hand"];
-      const figures = order.map((player) => [player, inOwnProcess(library, player, callers, server.port)]);
-      played.push(Object.fromEntries(figures) as Record<Player, Figures>);
+      const figures: Partial<Record<Player, Figures>> = {};
+      for (const player of order) figures[player] = await inOwnProcess(library, player, callers, server.port);
+      played.push(figures as Record<Player, Figures>);
     }
   }
   await server.stop();
