@@ -49,7 +49,7 @@ import {
 } from "./replies";
 import { assertSchemaName, DEFAULT_SCHEMA } from "./schema-name";
 import { CONNECTIONS } from "./target";
-import { Statements, type Command, type Row } from "./statements";
+import { Statements, type Command, type Row, type WakeUp } from "./statements";
 import { WakeUps, type WakeUpOwner } from "./wake-ups";
 
 /** The most keys in one statement. Each needs an advisory lock, and the server has room for a limited number of locks. */
@@ -113,7 +113,8 @@ class PostgresStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch, St
     this.#port = port;
     this.#schema = schema;
     const onReconnect = (): void => this.#each((listener) => listener.onReconnect());
-    this.#statements = new Statements(port, schema, onReconnect);
+    const onWakeUps = (wakeUps: readonly WakeUp[]): void => this.#wakeUps.send(wakeUps);
+    this.#statements = new Statements(port, schema, { onReconnect, onWakeUps });
     const gathering = (command: Command): [Command, Gathering<Row>] => {
       const send = (rows: readonly Row[], timeoutMs: number): Promise<readonly unknown[]> =>
         this.#send(command, rows, timeoutMs);
@@ -256,7 +257,7 @@ class PostgresStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch, St
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#wakeUps.close();
+    await this.#wakeUps.close();
     await this.#port.close();
   }
 

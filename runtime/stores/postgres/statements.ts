@@ -57,16 +57,27 @@ interface Statement {
 }
 
 /** The server gets this part of the time to wait for other transactions. Then its error, which explains the failure, arrives in time. */
-const SERVER_SHARE = 0.9;
+export const SERVER_SHARE = 0.9;
 
 /** The largest value of `lock_timeout`. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+/** A wake-up that a command has noted: the channel of the waiter's process, and its ticket. */
+export type WakeUp = readonly [inbox: string, ticket: string];
+
+/** Receives what replies report besides their results. */
+export interface StatementsOwner {
+  /** The server replies again after it did not. */
+  onReconnect(): void;
+  /** Waiters to notify, because a command has committed. */
+  onWakeUps(wakeUps: readonly WakeUp[]): void;
+}
 
 /** Calls the functions of the schema. Each call is one statement and one transaction. */
 export class Statements {
   readonly #port: PostgresPort;
   readonly #schema: string;
-  readonly #onReconnect: () => void;
+  readonly #owner: StatementsOwner;
   /** The texts of statements for this schema, by those for the default one. */
   readonly #texts = new Map<string, string>();
   /** Whether the user's settings begin transactions in which locks would not be safe, so that each command begins another one. */
@@ -74,11 +85,10 @@ export class Statements {
   /** Whether the last reply was lost. */
   #isBroken = false;
 
-  /** @param onReconnect called when the server replies again after it did not */
-  constructor(port: PostgresPort, schema: string, onReconnect: () => void) {
+  constructor(port: PostgresPort, schema: string, owner: StatementsOwner) {
     this.#port = port;
     this.#schema = schema;
-    this.#onReconnect = onReconnect;
+    this.#owner = owner;
   }
 
   /** Calls a function, and returns its list of replies. An error says what is wrong and what to do, if that is known. */
@@ -89,10 +99,18 @@ export class Statements {
   ): Promise<readonly unknown[]> {
     const statement = (): Statement =>
       this.#plainStatement(command, requests) ?? this.#statement(command, requests);
-    const replies = listOf(await this.#send(statement, timeoutMs));
+    const replies = this.#withoutWakeUps(listOf(await this.#send(statement, timeoutMs)));
     const replicas = requests.reduce((most, request) => Math.max(most, replicasOf(request)), 0);
     if (replicas > 0) await this.#assertStillConfirmed(replicas, timeoutMs);
     return replies;
+  }
+
+  /** Reports the wake-ups at the end of the list, if there are any, and returns the other replies. */
+  #withoutWakeUps(replies: readonly unknown[]): readonly unknown[] {
+    const last = replies.at(-1);
+    if (typeof last !== "object" || last === null || !("wake_ups" in last)) return replies;
+    this.#owner.onWakeUps(last.wake_ups as readonly WakeUp[]);
+    return replies.slice(0, -1);
   }
 
   /**
@@ -183,7 +201,7 @@ export class Statements {
   #replied(): void {
     if (!this.#isBroken) return;
     this.#isBroken = false;
-    this.#onReconnect();
+    this.#owner.onReconnect();
   }
 }
 

@@ -1,5 +1,7 @@
 import type { PostgresRow } from "../../../runtime/stores/postgres/client-port";
 import { NOT_HELD } from "../../../runtime/stores/postgres/schema/guard";
+import type { WakeUp } from "../../../runtime/stores/postgres/statements";
+import { NOTIFY } from "../../../runtime/stores/postgres/wake-ups";
 import { LeaseFunctions, SerializationFailure, type Guarding, type LeaseCommand } from "./lease-functions";
 import { DuplicateKey, LeaseRows, type Rows, type Surroundings } from "./lease-rows";
 
@@ -17,7 +19,7 @@ const PLAIN: ReadonlyMap<string, LeaseCommand> = new Map([
 /** What the store may send to the server. */
 export type Statement =
   | { readonly kind: "command"; readonly command: LeaseCommand; readonly requests: readonly unknown[] }
-  | { readonly kind: "notify"; readonly channel: string; readonly payload: string }
+  | { readonly kind: "notify"; readonly wakeUps: readonly WakeUp[] }
   | { readonly kind: "listen"; readonly channel: string }
   | { readonly kind: "database ID" }
   | { readonly kind: "ping" };
@@ -38,8 +40,7 @@ export function readStatement(text: string, values: readonly unknown[]): Stateme
   }
   const channel = /^LISTEN "(.+)"$/.exec(text)?.[1];
   if (channel !== undefined) return { kind: "listen", channel };
-  if (text === "SELECT pg_notify($1::text, $2::text)")
-    return { kind: "notify", channel: first ?? "", payload: second ?? "" };
+  if (text === NOTIFY) return { kind: "notify", wakeUps: JSON.parse(first ?? "") as readonly WakeUp[] };
   if (text === 'SELECT a.id::text AS reply FROM "lockweave".about a') return { kind: "database ID" };
   if (text === "SELECT 1") return { kind: "ping" };
   throw new Error(`The model does not know the statement: ${text}`);
@@ -60,8 +61,12 @@ export class LeaseDatabase {
   /** Runs a command, and returns its reply. If it fails, nothing of it happens. */
   run(command: LeaseCommand, requests: readonly unknown[]): readonly PostgresRow[] {
     const before = this.rows.snapshot;
+    this.rows.wakeUps = [];
     try {
-      return [{ reply: JSON.stringify(this.functions.run(command, requests)) }];
+      const replies = this.functions.run(command, requests);
+      const { wakeUps } = this.rows;
+      const all = wakeUps.length === 0 ? replies : [...replies, { wake_ups: wakeUps }];
+      return [{ reply: JSON.stringify(all) }];
     } catch (error) {
       this.rows.restore(before);
       if (!(error instanceof DuplicateKey)) throw error;

@@ -39,12 +39,12 @@ function inModel(fault: Fault): Subject {
     now: () => now,
     epochMicroseconds: () => now * 1_000,
     random: () => 0.9, // No sweep.
-    notify: (_, ticket) => void wakeUps.push(ticket),
   });
   fault(database.rows, database.functions);
   const port = portOver(async (text, values) => {
     const statement = readStatement(text, values);
     if (statement.kind === "command") return database.run(statement.command, statement.requests);
+    if (statement.kind === "notify") wakeUps.push(...statement.wakeUps.map(([, ticket]) => ticket));
     return [{ reply: LeaseDatabase.id }];
   });
   const pass = async (ms: number): Promise<void> => void (now += ms);

@@ -4,6 +4,7 @@ import {
   MOST_DEAD_AT_ONCE,
   TICKET_TIME_MS,
 } from "../../../runtime/stores/port";
+import type { WakeUp } from "../../../runtime/stores/postgres/statements";
 import {
   closedAfter,
   guardedAfter,
@@ -117,7 +118,6 @@ export interface Surroundings {
   epochMicroseconds(): number;
   /** From 0 to below 1. */
   random(): number;
-  notify(inbox: string, ticket: string): void;
   /** A row that was over is gone. */
   onRemoved?(hold: Hold): void;
   /** A key is reserved for a waiter. */
@@ -133,6 +133,8 @@ const SWEPT_AFTER_MS = 5_000;
 
 export class LeaseRows {
   readonly server: Surroundings;
+  /** The wake-ups that the current command has noted. */
+  wakeUps: WakeUp[] = [];
   #holds = new Map<string, readonly Hold[]>();
   #groups = new Map<string, Group>();
   #waiters = new Map<string, readonly Waiter[]>();
@@ -349,7 +351,7 @@ export class LeaseRows {
   }
 
   wake({ ticket, inbox }: FirstWaiter): void {
-    if (inbox !== "" && ticket !== undefined) this.server.notify(inbox, ticket);
+    if (inbox !== "" && ticket !== undefined) this.wakeUps.push([inbox, ticket]);
   }
 
   reserve(key: string, first: FirstWaiter & { readonly ticket: string }): void {

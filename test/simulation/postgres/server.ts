@@ -1,4 +1,5 @@
 import type { PostgresRow } from "../../../runtime/stores/postgres/client-port";
+import type { WakeUp } from "../../../runtime/stores/postgres/statements";
 import type { Acquired, EnqueueRequest } from "../../../runtime/stores/port";
 import { isClosed, isReserved } from "../../../runtime/stores/value";
 import type { Surroundings } from "../simulated-store";
@@ -34,8 +35,6 @@ export class SimulatedPostgres extends WorldServer {
   /** The rows that are surely on the disk, and those after each later commit. */
   #durable: Rows;
   #later: { readonly at: number; readonly rows: Rows }[] = [];
-  /** What the current command does when it commits. */
-  #notifications: (() => void)[] = [];
   #reserved: string[] = [];
   /** The request IDs of releases that came before the command that acquires the key. */
   readonly #releasedEarly = new Set<string>();
@@ -54,7 +53,6 @@ export class SimulatedPostgres extends WorldServer {
       now: () => this.clock.now(),
       epochMicroseconds: () => Math.floor(this.clock.epochMicroseconds()),
       random: () => random.next(),
-      notify: (channel, payload) => this.#notifications.push(() => this.#notify(channel, payload)),
       onRemoved: ({ key, holder }) => truth.removed(key, holder),
       onReserved: (_, ticket) => this.#reserved.push(ticket),
       onReply: (command, requests, reply) => {
@@ -90,7 +88,7 @@ export class SimulatedPostgres extends WorldServer {
         backend.channels.add(statement.channel);
         return [];
       case "notify":
-        this.#notify(statement.channel, statement.payload);
+        this.#notify(statement.wakeUps);
         return [];
       case "database ID":
         return [{ reply: LeaseDatabase.id }];
@@ -103,12 +101,12 @@ export class SimulatedPostgres extends WorldServer {
     const rows = this.database.run(command, requests);
     const replies = JSON.parse(String(rows[0]?.["reply"])) as readonly unknown[];
     this.#commit(this.mustLast(command, requests as readonly RequestRow[], replies));
-    for (const notify of this.#notifications.splice(0)) notify();
     return rows;
   }
 
-  #notify(channel: string, payload: string): void {
-    for (const backend of this.#backends) if (backend.channels.has(channel)) backend.notify(payload);
+  #notify(wakeUps: readonly WakeUp[]): void {
+    for (const [channel, payload] of wakeUps)
+      for (const backend of this.#backends) if (backend.channels.has(channel)) backend.notify(payload);
   }
 
   /** Tells the truth about a request. */
@@ -246,6 +244,7 @@ export class SimulatedPostgres extends WorldServer {
     const [row] = this.#run("free_v1", [{ key, request_id: this.database.rows.valueOf(hold) }]);
     const [reply] = JSON.parse(String(row?.["reply"])) as readonly EndReply[];
     if (reply?.released === true) this.#truth.deleted(key, hold.holder);
+    this.#notify(this.database.rows.wakeUps);
   }
 
   async revoke(key: string): Promise<void> {

@@ -8,19 +8,18 @@ import { systemClock, type Clock } from "../../../runtime/base/clock";
 import { migrationSql } from "../../../runtime/stores/postgres/migration";
 import { postgresStore } from "../../../runtime/stores/postgres/postgres-store";
 import { RenewalGroups } from "../../../runtime/stores/postgres/renewal-groups";
+import type { WakeUp } from "../../../runtime/stores/postgres/statements";
+import { NOTIFY } from "../../../runtime/stores/postgres/wake-ups";
 import type { WholeStore } from "../../../runtime/stores/port";
 import type { PostgresServer } from "../../support/postgres-server";
 import { PROCESSES, type HistoryTransaction, type Subject } from "../history";
 
-/** Functions that replace those of the server in the functions of the schema. The test sets the time, and reads the notifications. */
+/** Functions that replace those of the server in the functions of the schema. The test sets the time. */
 const REPLACEMENTS = `
 CREATE SCHEMA lockweave;
-CREATE TABLE lockweave.test_notification (number bigserial, ticket text);
 CREATE FUNCTION lockweave.test_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
   $$ SELECT to_timestamp(current_setting('test.now_ms')::double precision / 1000) $$;
 CREATE FUNCTION lockweave.test_random() RETURNS double precision LANGUAGE sql VOLATILE AS $$ SELECT 0.9 $$;
-CREATE FUNCTION lockweave.test_notify(inbox text, ticket text) RETURNS void LANGUAGE sql VOLATILE AS
-  $$ INSERT INTO lockweave.test_notification (ticket) VALUES (ticket) $$;
 `;
 
 const STORED = `
@@ -34,7 +33,7 @@ UNION ALL
 SELECT key || ' ' || ticket || ' ' || turn || ' ' || is_reader || ' ' || round(extract(epoch FROM expires_at) * 1000 - $1)
   FROM lockweave.waiter`;
 
-const EMPTY = ["hold", "renewal_group", "waiter", "fence", "test_notification"]
+const EMPTY = ["hold", "renewal_group", "waiter", "fence"]
   .map((table) => `DELETE FROM lockweave.${table};`)
   .join("");
 
@@ -92,7 +91,6 @@ export class TimedPostgres {
     await timed.#client.query(REPLACEMENTS);
     const sql = migrationSql()
       .replaceAll("clock_timestamp()", "lockweave.test_now()")
-      .replaceAll("pg_notify(", "lockweave.test_notify(")
       .replaceAll(/\brandom\(\)/g, "lockweave.test_random()");
     await timed.#client.query(sql);
     return timed;
@@ -108,7 +106,12 @@ export class TimedPostgres {
       await client.query("SELECT set_config('test.now_ms', $1, false)", [String(now)]);
     };
     await pass(0);
+    const wakeUps: string[] = [];
     const port = portOver(async (text, values) => {
+      if (text === NOTIFY) {
+        wakeUps.push(...(JSON.parse(String(values[0])) as readonly WakeUp[]).map(([, ticket]) => ticket));
+        return [];
+      }
       const { rows } = await client.query<PostgresRow>(text, [...values]);
       return rows;
     });
@@ -118,12 +121,7 @@ export class TimedPostgres {
       pass,
       stepClock: pass,
       forgetScripts: async () => {},
-      async wakeUps() {
-        const { rows } = await client.query<{ ticket: string }>(
-          "WITH sent AS (DELETE FROM lockweave.test_notification RETURNING *) SELECT ticket FROM sent ORDER BY number",
-        );
-        return rows.map(({ ticket }) => ticket);
-      },
+      wakeUps: async () => wakeUps.splice(0),
       begin: (isRepeatable) => this.#begin(isRepeatable),
       async stored() {
         const { rows } = await client.query<{ line: string }>(STORED, [startsAtMs]);

@@ -19,7 +19,6 @@ import {
   SHORT_MS,
   TAKEN,
   TIMEOUT_MS,
-  untilListening,
 } from "../../store-contract/subject";
 import { poolPort } from "./pool-port";
 
@@ -232,15 +231,4 @@ test.serial("old rows of keys that nobody uses again disappear while other keys 
     await store.batch?.releaseMany(requests, TIMEOUT_MS);
   }
   t.true(await isDone());
-});
-
-test.serial("a release that wakes nobody sends no notification", async (t) => {
-  await untilListening(store);
-  let statements = "";
-  const over = postgresStore({
-    ...port,
-    query: (text, values, timeoutMs) => port.query(((statements += text), text), values, timeoutMs),
-  });
-  t.true(await works(over));
-  t.false(statements.includes("pg_notify"));
 });

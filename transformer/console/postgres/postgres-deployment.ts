@@ -98,7 +98,7 @@ class PostgresDeployment implements Deployment {
     this.names = [name];
     this.#target = target;
     this.#port = port;
-    this.#statements = new Statements(port, target.schema, () => {});
+    this.#statements = new Statements(port, target.schema, { onReconnect() {}, onWakeUps() {} });
   }
 
   /** Rejects if the locks cannot be read. */

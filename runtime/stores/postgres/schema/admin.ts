@@ -1,4 +1,4 @@
-import { command, helper } from "./routine";
+import { command, helper, repliesOf } from "./routine";
 import { ENDS, IS_ALIVE } from "./state";
 import { READERS } from "./tables";
 import { MAY_BE_LOST } from "./transaction";
@@ -146,7 +146,7 @@ BEGIN
     END IF;
   END LOOP;
   ${MAY_BE_LOST}
-  RETURN '[' || array_to_string(replies, ',') || ']';
+  RETURN ${repliesOf("replies")};
 END
 `,
 );

@@ -1,7 +1,7 @@
 import { CLAIM_TIME_MS } from "../../port";
 import { reservedFor } from "../../value";
 import { NOTE_GRANT } from "./acquire";
-import { command, eachReply, helper } from "./routine";
+import { command, eachReply, helper, repliesOf } from "./routine";
 import { sweep } from "./sweep";
 import { MAY_BE_LOST } from "./transaction";
 
@@ -112,7 +112,7 @@ BEGIN
   IF NOT is_granted THEN
     ${MAY_BE_LOST}
   END IF;
-  RETURN '[' || array_to_string(replies, ',') || ']';
+  RETURN ${repliesOf("replies")};
 END
 `,
   ),
@@ -140,7 +140,7 @@ BEGIN
     END IF;
   END LOOP;
   ${MAY_BE_LOST}
-  RETURN '[]';
+  RETURN ${repliesOf("'{}'::text[]")};
 END
 `,
 );

@@ -1,6 +1,6 @@
 import { CLAIM_TIME_MS, MOST_DEAD_AT_ONCE, TICKET_TIME_MS } from "../../port";
 import { reservedFor } from "../../value";
-import { helper } from "./routine";
+import { helper, WAKE_UPS } from "./routine";
 
 /** Functions for the queue of a key. Only functions that have the advisory lock of the key may call them. */
 export const QUEUE = [
@@ -78,14 +78,15 @@ BEGIN
 END
 `,
   ),
-  // Notifies a waiter. Each commit that notifies takes a lock of the whole server, so callers notify nobody if nobody waits.
+  // Notes that a waiter must be notified. The reply of the command contains the note: see `repliesOf`.
   helper(
     "wake_v1(first lockweave.first_waiter_v1)",
     "void",
     `
 BEGIN
   IF first.inbox <> '' THEN
-    PERFORM pg_notify(first.inbox, first.ticket);
+    PERFORM set_config('${WAKE_UPS}', concat_ws(',', nullif(current_setting('${WAKE_UPS}', true), ''),
+      json_build_array(first.inbox, first.ticket)), true);
   END IF;
 END
 `,

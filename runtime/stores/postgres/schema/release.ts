@@ -1,5 +1,5 @@
 import { closedAfter } from "../../value";
-import { command, eachOtherReply, helper, nameOfRequest, plainCommand } from "./routine";
+import { command, eachOtherReply, helper, nameOfRequest, plainCommand, repliesOf } from "./routine";
 import { IS_ALIVE } from "./state";
 import { BOUND_WAITS, canBeginAtOnce, MAY_BE_LOST } from "./transaction";
 
@@ -99,7 +99,7 @@ BEGIN
   IF NOT has_cooldown THEN
     ${MAY_BE_LOST}
   END IF;
-  RETURN '[' || array_to_string(replies, ',') || ']';
+  RETURN ${repliesOf("replies")};
 END
 `,
   ),
@@ -160,7 +160,7 @@ BEGIN
   IF grant_reply IS NULL THEN
     ${MAY_BE_LOST}
   END IF;
-  RETURN '[' || json_build_object('released', true, 'next', grant_reply::json) || ']';
+  RETURN ${repliesOf("ARRAY[json_build_object('released', true, 'next', grant_reply::json)::text]")};
 END
 `,
 );

@@ -1,4 +1,4 @@
-import { command, eachOtherReply, helper, nameOfRequest } from "./routine";
+import { command, eachOtherReply, helper, nameOfRequest, repliesOf } from "./routine";
 import { ENDS, IS_ALIVE } from "./state";
 import { sweep } from "./sweep";
 import { MUST_LAST } from "./transaction";
@@ -84,7 +84,7 @@ BEGIN
   IF new_group IS NOT NULL THEN -- Processes that only hold locks may leave many groups behind.
     ${sweep("cardinality(all_requests)")}
   END IF;
-  RETURN '[' || array_to_string(replies, ',') || ']';
+  RETURN ${repliesOf("replies")};
 END
 `,
   ),

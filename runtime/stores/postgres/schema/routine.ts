@@ -32,6 +32,20 @@ $function$;
 `;
 }
 
+/** The setting in which a transaction notes its wake-ups. */
+export const WAKE_UPS = "lockweave_notes.wake_ups";
+
+/**
+ * Returns the text of the replies, followed by the wake-ups that the command has noted. The caller sends these once the command has committed. A
+ * commit that notifies keeps a lock of the whole server. If it also waited for a standby, notifying commits of all databases would wait, too.
+ *
+ * @param replies an array of JSON texts
+ */
+export function repliesOf(replies: string): string {
+  const wakeUps = `'{"wake_ups":[' || nullif(current_setting('${WAKE_UPS}', true), '') || ']}'`;
+  return `'[' || array_to_string(${replies} || (${wakeUps}), ',') || ']'`;
+}
+
 /** The reply for a key that a batch has skipped. */
 const BUSY = '{"busy":true}';
 
