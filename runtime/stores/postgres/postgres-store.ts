@@ -300,7 +300,11 @@ class PostgresStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch, St
       const replies = await this.#call(command, part.map(toRowOf), timeoutMs);
       return part.map((request, index) => {
         const reply = replies[index];
-        return reply === undefined ? TOO_FEW : (readFailure(reply) ?? read(reply, request));
+        try {
+          return reply === undefined ? TOO_FEW : (readFailure(reply) ?? read(reply, request));
+        } catch (error) {
+          return asFailure(error); // Only this reply is invalid.
+        }
       });
     });
     if (parts.length === 1) return (await parts[0]) ?? [];

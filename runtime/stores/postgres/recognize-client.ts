@@ -80,6 +80,11 @@ const OTHERS = [
     has: ["query", "connect", "connectionParameters"],
     fix: `pass a Pool: new Pool({ ... }) with the same options`,
   },
+  {
+    name: "PGlite, which is no server: all callers share one session, and its advisory locks and row locks exclude nobody",
+    has: ["waitReady", "execProtocol"],
+    fix: "use a PostgreSQL server, or { memory: true } in tests of one process",
+  },
   { name: "a transaction of postgres.js", has: ["unsafe", "savepoint"], fix: SQL },
   { name: "a reserved connection of postgres.js", has: ["unsafe", "release"], fix: SQL },
   { name: "a client of Prisma", has: ["$queryRawUnsafe"], fix: URL },

@@ -1,14 +1,15 @@
 import { formatValue } from "../../base/format-value";
-import type {
-  Acquired,
-  AcquireReply,
-  AcquireRequest,
-  InspectedHold,
-  Inspection,
-  ReleaseAndEnqueueReply,
-  NotReleased,
-  ReleaseReply,
-  RenewReply,
+import {
+  FENCING_STRIDE,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  type InspectedHold,
+  type Inspection,
+  type ReleaseAndEnqueueReply,
+  type NotReleased,
+  type ReleaseReply,
+  type RenewReply,
 } from "../port";
 import { UNLIMITED } from "../../base/limits";
 import { BUSY_KEY } from "./errors";
@@ -37,6 +38,8 @@ export function readFailure(reply: unknown): Error | undefined {
   return typeof reply === "object" && reply !== null && "busy" in reply ? BUSY : undefined;
 }
 
+const LARGEST_TOKEN = Number.MAX_SAFE_INTEGER - FENCING_STRIDE + 1;
+
 const RELEASED: ReleaseReply = { released: true };
 
 export function readAcquire(reply: unknown, request: AcquireRequest, observer: ReplyObserver): AcquireReply {
@@ -52,7 +55,7 @@ export function readAcquire(reply: unknown, request: AcquireRequest, observer: R
 
 function readGrant(fields: Fields, request: AcquireRequest, observer: ReplyObserver): Acquired {
   const { key, permits = 1, count } = request;
-  const fencingToken = optionalNumber(fields, "token");
+  const fencingToken = optionalToken(fields);
   const otherLimit = optionalNumber(fields, "other_limit");
   if (otherLimit !== undefined) observer.onOtherLimit(key, permits, otherLimit);
   return {
@@ -66,7 +69,7 @@ function readGrant(fields: Fields, request: AcquireRequest, observer: ReplyObser
 export function readRenewal(reply: unknown): RenewReply {
   const fields = fieldsOf(reply);
   if (!isTrue(fields, "renewed")) return { renewed: false, holder: optionalText(fields, "holder") };
-  const fencingToken = optionalNumber(fields, "token");
+  const fencingToken = optionalToken(fields);
   return {
     renewed: true,
     ...(fencingToken !== undefined && { fencingToken }),
@@ -149,6 +152,20 @@ function optionalNumber(fields: Fields, name: string): number | undefined {
   const value = fields[name] ?? undefined;
   if (value === undefined || typeof value === "number") return value;
   throw unexpected(fields);
+}
+
+/**
+ * Returns the fencing token. It arrives as text, because JSON.parse() would round a large number. The holder counts up from it, so even the last token
+ * of the draw must be a safe integer.
+ */
+function optionalToken(fields: Fields): number | undefined {
+  const text = optionalText(fields, "token");
+  if (text === undefined) return undefined;
+  const token = Number(text);
+  if (token <= LARGEST_TOKEN) return token;
+  throw new Error(
+    `the fencing token ${text} is too large for a number in JavaScript. Fix: correct the clock of PostgreSQL, and delete the row of the key in the table fence`,
+  );
 }
 
 function numberIn(fields: Fields, name: string): number {

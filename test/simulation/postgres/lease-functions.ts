@@ -30,7 +30,7 @@ export interface NextReply extends EndReply {
 
 export interface RenewalReply {
   readonly renewed: boolean;
-  readonly token?: number | null;
+  readonly token?: string | null;
   readonly holder?: string | null;
   readonly waiters?: boolean;
   readonly joined?: boolean;
@@ -221,7 +221,7 @@ export class LeaseFunctions {
     if (kept < held.permits) rows.wake(rows.firstWaiter(key));
     return {
       renewed: true,
-      token: request.fencing === true && limit === undefined ? rows.drawToken(key) : null,
+      token: request.fencing === true && limit === undefined ? String(rows.drawToken(key)) : null,
       waiters: limit !== undefined && rows.mustWait(key, Math.min(limit, 1)),
     };
   }

@@ -90,7 +90,7 @@ interface FirstWaiter {
 
 export interface Grant {
   readonly granted: true;
-  readonly token: number | null;
+  readonly token: string | null;
   readonly count: number;
   readonly other_limit: number | null;
   readonly waiters: boolean;
@@ -408,7 +408,7 @@ export class LeaseRows {
     this.insert({ key, holder, expiresAt: this.server.now() + ms, limit, permits: count });
     return {
       granted: true,
-      token: request.fencing === true && limit === undefined ? this.drawToken(key) : null,
+      token: request.fencing === true && limit === undefined ? String(this.drawToken(key)) : null,
       count,
       other_limit: otherLimit ?? null,
       waiters: limit !== undefined && this.mustWait(key, limit),

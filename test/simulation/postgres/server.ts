@@ -157,7 +157,7 @@ export class SimulatedPostgres extends WorldServer {
   #noteRenewal(request: RequestRow, { renewed, token }: RenewalReply): void {
     if (!renewed) return;
     const { permits: count = Infinity } = request;
-    const fencing = typeof token === "number" ? { fencingToken: token } : {};
+    const fencing = typeof token === "string" ? { fencingToken: Number(token) } : {};
     this.#truth.renewed({ ...requestOf(request), count }, { renewed: true, ...fencing });
   }
 
@@ -292,7 +292,7 @@ function requestOf({
 }
 
 function acquiredBy({ count, token }: Grant): Acquired {
-  return { acquired: true, count, ...(token !== null && { fencingToken: token }) };
+  return { acquired: true, count, ...(token !== null && { fencingToken: Number(token) }) };
 }
 
 function restored({ key, holder, limit = 1, permits: count, expiresAt }: Hold): RestoredHold {

@@ -2,12 +2,14 @@ import test from "ava";
 import { Client } from "pg";
 import { migrationSql } from "../../../runtime/stores/postgres/migration";
 import { postgresStore } from "../../../runtime/stores/postgres/postgres-store";
+import type { Store } from "../../../runtime/stores/port";
 import {
   acquire,
   batchOf,
   newId,
   newKey,
   peek,
+  placing,
   release,
   renew,
   request,
@@ -171,3 +173,52 @@ test.serial(
     await store.close();
   },
 );
+
+test.serial(
+  "a fencing token that no number in JavaScript can represent is rejected, and other keys are served",
+  async (t) => {
+    const store = postgresStore(poolPort(server.url));
+    const client = new Client({ connectionString: server.url });
+    await client.connect();
+    const [key, id, other] = [newKey(), newId(), newKey()];
+    const largest = BigInt(Number.MAX_SAFE_INTEGER);
+    const setLast = (token: bigint): Promise<unknown> =>
+      client.query(
+        `INSERT INTO lockweave.fence VALUES ($1, $2, now() + interval '1 day')
+        ON CONFLICT (key) DO UPDATE SET last_token = $2`,
+        [key, token],
+      );
+    const expected = /^the fencing token 900719925474099[4-9] is too large .*Fix: correct the clock/;
+    await setLast(largest - 64n);
+    t.is((await tokenOf(store, key)) ?? NaN, Number.MAX_SAFE_INTEGER - 63);
+    await setLast(largest + 2n);
+    await t.throwsAsync(store.acquire(request(key, id, { fencing: true }), TIMEOUT_MS), {
+      message: expected,
+    });
+    await setLast(largest + 4n);
+    const renewals = [
+      { ...request(key, id), fencing: true },
+      { ...request(other, id), fencing: true },
+    ];
+    await acquire(store, other, id);
+    const [failed, renewed] = await store.renew(renewals, TIMEOUT_MS);
+    t.true(failed instanceof Error && expected.test(failed.message));
+    t.true(renewed !== undefined && "renewed" in renewed && renewed.renewed);
+    await setLast(largest + 5n);
+    const placed = store.queue.releaseAndEnqueue(
+      { key, requestId: id },
+      placing(key, newId(), { fencing: true }),
+      TIMEOUT_MS,
+    );
+    await t.throwsAsync(placed, { message: expected });
+    await client.end();
+    await store.close();
+  },
+);
+
+async function tokenOf(store: Store, key: string): Promise<number | undefined> {
+  const id = newId();
+  const reply = await acquire(store, key, id, { fencing: true });
+  await release(store, key, id);
+  return reply.acquired ? reply.fencingToken : undefined;
+}

@@ -64,7 +64,7 @@ BEGIN
   IF r.fencing AND r.permit_limit IS NULL THEN
     token := lockweave.draw_token_v1(r.key, r.lock_ms);
   END IF;
-  RETURN json_build_object('granted', true, 'token', token, 'count', granted, 'other_limit', other_limit,
+  RETURN json_build_object('granted', true, 'token', token::text, 'count', granted, 'other_limit', other_limit,
     'waiters', r.permit_limit IS NOT NULL AND lockweave.must_wait_v1(r.key, r.permit_limit));
 END
 `,

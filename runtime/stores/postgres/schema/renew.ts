@@ -41,7 +41,7 @@ BEGIN
   IF r.fencing AND held.permit_limit IS NULL THEN
     token := lockweave.draw_token_v1(r.key, r.lock_ms);
   END IF;
-  RETURN json_build_object('renewed', true, 'token', token,
+  RETURN json_build_object('renewed', true, 'token', token::text,
     'waiters', held.permit_limit IS NOT NULL AND lockweave.must_wait_v1(r.key, least(held.permit_limit, 1)));
 END
 `,
