@@ -9,8 +9,15 @@ export interface PostgresPort {
    *
    * Rejects with a {@link StatementError} if the server rejected the statement, and with any other error if the outcome is unknown. After
    * `timeoutMs`, it rejects and drops the connection, because the server may still run the statement there.
+   *
+   * @param isUrgent whether a connection is kept for this statement and others like it, and they come before the others
    */
-  query(text: string, values: readonly unknown[], timeoutMs: number): Promise<readonly PostgresRow[]>;
+  query(
+    text: string,
+    values: readonly unknown[],
+    timeoutMs: number,
+    isUrgent?: boolean,
+  ): Promise<readonly PostgresRow[]>;
 
   /**
    * Opens a connection that listens to a channel, and reconnects until it is closed. Through a pooler in transaction mode, no notification may

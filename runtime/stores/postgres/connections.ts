@@ -16,6 +16,7 @@ interface Statement {
   readonly text: string;
   readonly values: readonly unknown[];
   readonly timeoutMs: number;
+  readonly isUrgent: boolean;
   readonly resolve: (rows: readonly PostgresRow[]) => void;
   readonly reject: (error: Error) => void;
   cancelTimer: CancelTimer;
@@ -46,14 +47,15 @@ export class Connections implements PostgresPort {
   #late: { readonly slot: Slot; readonly cancelTimer: CancelTimer } | undefined;
   /** How long the next such connection may still take to open. */
   #lateMs = FIRST_LATE_MS;
-  /** The statements that wait for a connection, in order. */
+  /** The statements that wait for a connection, in order. The urgent ones come first. */
   readonly #waiting = new Set<Statement>();
+  readonly #urgent = new Set<Statement>();
   readonly #listening = new Set<ListeningConnection>();
   #closing: Promise<void> | undefined;
 
   /**
    * @param open opens a connection for statements
-   * @param most the number of connections for statements
+   * @param most the number of connections for statements that are not urgent. There is one more for those that are
    * @param openListening opens a connection that listens
    */
   constructor(open: OpenConnection, most: number, openListening = open, clock = systemClock) {
@@ -63,9 +65,14 @@ export class Connections implements PostgresPort {
     this.#clock = clock;
   }
 
-  query(text: string, values: readonly unknown[], timeoutMs: number): Promise<readonly PostgresRow[]> {
+  query(
+    text: string,
+    values: readonly unknown[],
+    timeoutMs: number,
+    isUrgent = false,
+  ): Promise<readonly PostgresRow[]> {
     return new Promise((resolve, reject) => {
-      const statement: Statement = { text, values, timeoutMs, resolve, reject, cancelTimer() {} };
+      const statement: Statement = { text, values, timeoutMs, isUrgent, resolve, reject, cancelTimer() {} };
       // The connections serve all callers, so they must not run in the async context of this one.
       inRoot(() => this.#begin(statement));
     });
@@ -99,25 +106,38 @@ export class Connections implements PostgresPort {
     statement.cancelTimer = this.#clock.afterInBackground(statement.timeoutMs, () =>
       afterIo(this.#clock, () => this.#timeOut(statement)),
     );
-    this.#waiting.add(statement);
+    this.#queueOf(statement).add(statement);
     this.#sendNext();
   }
 
+  #queueOf({ isUrgent }: Statement): Set<Statement> {
+    return isUrgent ? this.#urgent : this.#waiting;
+  }
+
+  /** Returns the statement to send next. Those that are not urgent never use the last connection. */
+  #next(): Statement | undefined {
+    const [urgent] = this.#urgent;
+    if (urgent !== undefined) return urgent;
+    const [other] = this.#waiting;
+    const others = [...this.#slots].filter(({ statement }) => statement?.isUrgent === false);
+    return others.length < this.#most ? other : undefined;
+  }
+
   #sendNext(): void {
-    const [statement] = this.#waiting;
+    const statement = this.#next();
     if (statement === undefined) return;
     let slot: Slot | undefined;
     try {
       slot =
         this.#idle.pop() ??
         this.#unopened((assigned) => assigned === undefined) ??
-        (this.#slots.size < this.#most ? this.#newSlot() : undefined);
+        (this.#slots.size <= this.#most ? this.#newSlot() : undefined);
     } catch (error) {
       this.#settle(statement, () => statement.reject(translateError(error)));
       return this.#sendNext(); // The others may have better luck.
     }
     if (slot === undefined) return;
-    this.#waiting.delete(statement);
+    this.#queueOf(statement).delete(statement);
     this.#assign(slot, statement);
   }
 
@@ -143,14 +163,14 @@ export class Connections implements PostgresPort {
 
   #settle(statement: Statement, how: () => void): void {
     statement.cancelTimer();
-    this.#waiting.delete(statement);
+    this.#queueOf(statement).delete(statement);
     how();
   }
 
   #timeOut(statement: Statement): void {
     const { timeoutMs } = statement;
     const fail = (why: string): void => this.#settle(statement, () => statement.reject(new Error(why)));
-    if (this.#waiting.has(statement)) {
+    if (this.#queueOf(statement).has(statement)) {
       return fail(`all connections to PostgreSQL were busy for ${timeoutMs} ms`);
     }
     const slot = [...this.#slots].find((one) => one.statement === statement);
@@ -212,7 +232,7 @@ export class Connections implements PostgresPort {
   #addLate(slot: Slot): void {
     this.#forgetLate();
     const areAllOpen = [...this.#slots].every(({ isOpen }) => isOpen);
-    if (areAllOpen && this.#slots.size >= this.#most) return slot.connection.destroy();
+    if (areAllOpen && this.#slots.size > this.#most) return slot.connection.destroy();
     this.#slots.add(slot);
     this.#free(slot);
     const unused = this.#unopened((statement) => statement === undefined);
@@ -263,7 +283,8 @@ export class Connections implements PostgresPort {
   }
 
   async #close(): Promise<void> {
-    for (const statement of this.#waiting) this.#settle(statement, () => statement.reject(closed()));
+    for (const statement of [...this.#urgent, ...this.#waiting])
+      this.#settle(statement, () => statement.reject(closed()));
     if (this.#late !== undefined) this.#drop(this.#late.slot);
     const slots = [...this.#slots];
     this.#slots.clear();

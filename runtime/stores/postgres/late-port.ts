@@ -13,12 +13,17 @@ export class LatePort implements PostgresPort {
     this.#opening.catch(() => {}); // A statement rejects with this error.
   }
 
-  async query(text: string, values: readonly unknown[], timeoutMs: number): Promise<readonly PostgresRow[]> {
+  async query(
+    text: string,
+    values: readonly unknown[],
+    timeoutMs: number,
+    isUrgent?: boolean,
+  ): Promise<readonly PostgresRow[]> {
     const startedAt = systemClock.now();
     const port = await this.#opening;
     const leftMs = timeoutMs - (systemClock.now() - startedAt);
     if (leftMs <= 0) throw new Error("the PostgreSQL client was still loading");
-    return await port.query(text, values, leftMs);
+    return await port.query(text, values, leftMs, isUrgent);
   }
 
   listen(channel: string, listeners: NotificationListeners): Subscription {

@@ -83,7 +83,7 @@ const OTHERS = [
   {
     name: "PGlite, which is no server: all callers share one session, and its advisory locks and row locks exclude nobody",
     has: ["waitReady", "execProtocol"],
-    fix: "use a PostgreSQL server, or { memory: true } in tests of one process",
+    fix: "use a PostgreSQL server, or configure({ store: memoryStore() }) for one process",
   },
   { name: "a transaction of postgres.js", has: ["unsafe", "savepoint"], fix: SQL },
   { name: "a reserved connection of postgres.js", has: ["unsafe", "release"], fix: SQL },

@@ -23,6 +23,9 @@ export type Command =
   | "locks_v1"
   | "announcements_v1";
 
+/** The commands of holders. They must not wait until other callers leave a connection. */
+const OF_HOLDERS: ReadonlySet<Command> = new Set(["renew_v1", "renew_groups_v1", "release_v1"]);
+
 /** A request as the functions of the schema read it. */
 export interface Row {
   readonly [field: string]: string | number | boolean | readonly Row[] | readonly string[] | undefined;
@@ -99,7 +102,9 @@ export class Statements {
   ): Promise<readonly unknown[]> {
     const statement = (): Statement =>
       this.#plainStatement(command, requests) ?? this.#statement(command, requests);
-    const replies = this.#withoutWakeUps(listOf(await this.#send(statement, timeoutMs)));
+    const replies = this.#withoutWakeUps(
+      listOf(await this.#send(statement, timeoutMs, OF_HOLDERS.has(command))),
+    );
     const replicas = requests.reduce((most, request) => Math.max(most, replicasOf(request)), 0);
     if (replicas > 0) await this.#assertStillConfirmed(replicas, timeoutMs);
     return replies;
@@ -140,17 +145,18 @@ export class Statements {
     }
   }
 
-  async #send(statement: () => Statement, timeoutMs: number): Promise<unknown> {
+  async #send(statement: () => Statement, timeoutMs: number, isUrgent: boolean): Promise<unknown> {
     try {
       const { text, values } = statement();
       const serverTimeoutMs = Math.min(Math.ceil(timeoutMs * SERVER_SHARE), LONGEST_TIMEOUT_MS);
-      const rows = await this.#port.query(this.#inSchema(text), [...values, serverTimeoutMs], timeoutMs);
+      const all = [...values, serverTimeoutMs];
+      const rows = await this.#port.query(this.#inSchema(text), all, timeoutMs, isUrgent);
       this.#replied();
       return parse(rows[0]?.["reply"]);
     } catch (error) {
       if (needsIsolation(error) && !this.#isIsolated) {
         this.#isIsolated = true;
-        return await this.#send(statement, timeoutMs);
+        return await this.#send(statement, timeoutMs, isUrgent);
       }
       if (error instanceof StatementError) this.#replied();
       else this.#isBroken = true;

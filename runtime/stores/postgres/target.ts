@@ -25,7 +25,7 @@ export interface PostgresSettings {
   readonly schema?: string | undefined;
   /** The URL of the server itself, if `url` or `client` leads to a pooler such as PgBouncer. Wake-ups need such a connection. */
   readonly listenUrl?: string | undefined;
-  /** The number of connections for locks. Default 2. One more receives wake-ups. */
+  /** The number of connections for locks. Default 2. One more renews and releases locks, and one receives wake-ups. */
   readonly connections?: number | undefined;
 }
 

@@ -244,4 +244,9 @@ test("invalid options are rejected", (t) => {
     /Expected `postgres` to be a Pool of pg, a client of postgres\.js, or a postgres:\/\/ URL, got undefined/,
   );
   t.regex(refusal({ $queryRawUnsafe() {} }), /got a client of Prisma\. Fix: pass the URL/);
+  const pglite = { query() {}, listen() {}, execProtocol() {}, waitReady: Promise.resolve() };
+  const noServer =
+    /got PGlite, which is no server: all callers share one session.* Fix: use a PostgreSQL server, or/;
+  t.regex(refusal(pglite), noServer);
+  t.regex(refusal({ client: pglite }), noServer);
 });

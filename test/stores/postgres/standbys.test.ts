@@ -7,6 +7,8 @@ import type { WholeStore } from "../../../runtime/stores/port";
 import { newId, newKey, placing, release, renewal, request, TIMEOUT_MS } from "../../store-contract/subject";
 import { startPostgres, type PostgresServer } from "../../support/postgres-server";
 import { until } from "../../support/until";
+import { CONNECTIONS } from "../../../runtime/stores/postgres/target";
+import { portOf } from "./kinds";
 import { poolPort } from "./pool-port";
 
 // The requirements of `replicas` on the server. The tests have no standby: a name that nobody has makes a commit wait forever.
@@ -128,3 +130,26 @@ test.serial("a renewal with replicas waits for a standby, even if the role turne
   });
   await over.close();
 });
+
+test.serial(
+  "while callers that wait for a standby use all connections, holders renew and release other locks",
+  async (t) => {
+    const over = postgresStore(portOf(`${server.url}?options=-c%20synchronous_commit%3Dlocal`));
+    const [key, other, id] = [newKey(), newKey(), newId()];
+    await over.acquire(request(key, id), TIMEOUT_MS);
+    await over.acquire(request(other, id), TIMEOUT_MS);
+    await waitingFor("nobody", async () => {
+      const granted = Array.from({ length: CONNECTIONS + 2 }, () =>
+        over.acquire({ ...request(newKey(), newId()), replicas: 1 }, TIMEOUT_MS),
+      );
+      const settled = Promise.allSettled(granted);
+      const waiting = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+      await until(async () => (await client.query(waiting)).rowCount === CONNECTIONS);
+      t.deepEqual(await over.renew([renewal(key, id)], TIMEOUT_MS / 3), [{ renewed: true }]);
+      t.deepEqual(await over.release({ key: other, requestId: id }, TIMEOUT_MS / 3), { released: true });
+      t.is((await client.query(waiting)).rowCount, CONNECTIONS);
+      await over.close();
+      await settled;
+    });
+  },
+);
