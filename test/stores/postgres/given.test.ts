@@ -170,6 +170,21 @@ for (const [name, create] of Object.entries(LIBRARIES)) {
   });
 }
 
+test("postgres.js: parsers and serializers that another package replaced in the client do not apply to the store", async (t) => {
+  const client = postgres(server.url);
+  t.teardown(() => client.end());
+  // drizzle() does this to the client that it gets, for dates and JSON.
+  for (const type of [16, 23, 25, 114, 1184]) {
+    client.options.parsers[type] = () => "replaced";
+    client.options.serializers[type] = () => "replaced";
+  }
+  const port = portOf(client);
+  t.teardown(() => port.close());
+  const text = "SELECT $1::integer AS i, $2::boolean AS b, $3::text AS s, $3::json AS j";
+  const [row] = await port.query(text, [5, true, '{"a":[1]}'], 60_000);
+  t.deepEqual({ ...row }, { i: 5, b: true, s: '{"a":[1]}', j: { a: [1] } });
+});
+
 test("postgres.js: the store uses the first host of several that answers", async (t) => {
   const client = postgres(`postgres://postgres@127.0.0.1:1,127.0.0.1:${server.port}/postgres`);
   t.teardown(() => client.end());
