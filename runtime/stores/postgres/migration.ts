@@ -3,7 +3,7 @@ import { ANNOUNCE, CLOSE_GROUPS, FREE, INSPECT, PEEK, REVOKE } from "./schema/ad
 import { ANNOUNCEMENTS, LOCKS } from "./schema/console";
 import { DEQUEUE, ENQUEUE } from "./schema/enqueue";
 import { GRANT } from "./schema/grant";
-import { GUARD, GUARDED_BY } from "./schema/guard";
+import { GUARD, GUARDS } from "./schema/guard";
 import { QUEUE } from "./schema/queue";
 import { RELEASE, RELEASE_AND_ENQUEUE } from "./schema/release";
 import { RENEW, RENEW_GROUPS } from "./schema/renew";
@@ -34,7 +34,7 @@ const VERSIONS: readonly string[] = [
     RELEASE,
     RELEASE_AND_ENQUEUE,
     PEEK,
-    GUARDED_BY,
+    GUARDS,
     INSPECT,
     CLOSE_GROUPS,
     REVOKE,

@@ -3,6 +3,7 @@ import { Client } from "pg";
 import { configure, forceRelease, inspect, obtain, shutdown, tryObtain } from "../../../runtime";
 import { applyMigration } from "../../../runtime/stores/postgres/apply-migration";
 import type { HeldLock } from "../../../runtime/lock/held-lock";
+import { guardIdOf } from "../../../runtime/stores/postgres/schema/guard";
 import { startPostgres, type PostgresServer } from "../../support/postgres-server";
 import { until } from "../../support/until";
 
@@ -85,6 +86,47 @@ test.serial("a guard in a savepoint counts, and several transactions are all nam
   await first.client.query("ROLLBACK");
   await assertGuarded(t, `(backend ${second.pid})`);
   await second.client.query("ROLLBACK");
+  t.is((await forceRelease(KEY, { now: true })).length, 1);
+  await assertFree(t);
+});
+
+test.serial(
+  "the backend is named after the savepoint of the guard was released, and while the key is free but guarded",
+  async (t) => {
+    const lock = await obtain(KEY);
+    const { client, pid } = await guard(t, lock, "SELECT pg_current_xact_id()", "SAVEPOINT one");
+    await client.query("RELEASE SAVEPOINT one");
+    await assertGuarded(t, `(backend ${pid})`);
+    await lock.release();
+    t.like(await inspect(KEY), { state: "guarded", holders: [] });
+    await assertGuarded(t, `(backend ${pid})`);
+    await client.query("ROLLBACK");
+    await until(async () => (await inspect(KEY)).state === "free");
+    await assertFree(t);
+  },
+);
+
+test.serial("a guard that a rollback to a savepoint has undone is not named", async (t) => {
+  const lock = await obtain(KEY);
+  const { client } = await guard(t, lock, "SAVEPOINT one");
+  await client.query("ROLLBACK TO SAVEPOINT one");
+  t.is((await forceRelease(KEY, { now: true })).length, 1);
+  await t.throwsAsync(lock.release(), { code: "LOCK_LOST" });
+  await assertFree(t);
+});
+
+test.serial("an application that uses the number of a guard only hides the backend", async (t) => {
+  const lock = await obtain(KEY);
+  const client = new Client(server.url);
+  await client.connect();
+  t.teardown(() => client.end());
+  await client.query(
+    `SELECT pg_advisory_lock((g.id >> 32)::integer, (g.id << 32 >> 32)::integer)
+    FROM (SELECT ${guardIdOf("h")} AS id FROM lockweave.hold h) g`,
+  );
+  const { client: guarding } = await guard(t, lock);
+  await assertGuarded(t, "(unknown backend)");
+  await guarding.query("COMMIT");
   t.is((await forceRelease(KEY, { now: true })).length, 1);
   await assertFree(t);
 });

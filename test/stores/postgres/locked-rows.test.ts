@@ -45,20 +45,34 @@ test.after.always(async () => {
   await server.stop();
 });
 
-/** Locks the row of a hold in a transaction. Returns a function that commits it. */
-async function lockRow(key: string, id: string): Promise<() => Promise<void>> {
+/** Runs a statement in a transaction. Returns a function that commits it. */
+async function inTransaction(run: (client: Client) => Promise<void>): Promise<() => Promise<void>> {
   const client = new Client({ connectionString: server.url });
   await client.connect();
   await client.query("BEGIN");
-  const locked = await client.query(
-    "SELECT FROM lockweave.hold WHERE key = $1 AND holder = $2 FOR KEY SHARE",
-    [key, id],
-  );
-  if (locked.rowCount !== 1) throw new Error("there is no such hold");
+  await run(client);
   return async () => {
     await client.query("COMMIT");
     await client.end();
   };
+}
+
+/** Locks the row of a hold in a transaction. Returns a function that commits it. */
+function lockRow(key: string, id: string): Promise<() => Promise<void>> {
+  return inTransaction(async (client) => {
+    const locked = await client.query(
+      "SELECT FROM lockweave.hold WHERE key = $1 AND holder = $2 FOR KEY SHARE",
+      [key, id],
+    );
+    if (locked.rowCount !== 1) throw new Error("there is no such hold");
+  });
+}
+
+/** Guards a hold in a transaction. Returns a function that commits it. */
+function guardRow(key: string, requestId: string): Promise<() => Promise<void>> {
+  return inTransaction(async (client) => {
+    await store.transactions?.guard([{ key, requestId }], (sql) => client.query(sql));
+  });
 }
 
 test("the holder renews and releases a hold whose row is locked, without waiting", async (t) => {
@@ -131,13 +145,13 @@ test("releaseAndEnqueue() hands off no hold whose row is locked", async (t) => {
   await acquiredInTurn(store, key, next.ticket);
 });
 
-test("inspect() reports a hold that has ended only while a transaction locks its row", async (t) => {
+test("inspect() reports a hold that has ended only while a transaction guards it", async (t) => {
   const [released, expired, unlocked] = [newKey(), newKey(), newKey()];
   const [one, other, third] = [newId(), newId(), newId()];
   await acquire(store, released, one);
   await acquire(store, expired, other, { lockTimeMs: SHORT_MS });
   await acquire(store, unlocked, third, { lockTimeMs: SHORT_MS });
-  const commits = [await lockRow(released, one), await lockRow(expired, other)];
+  const commits = [await guardRow(released, one), await guardRow(expired, other)];
   await release(store, released, one);
   await pause(SHORT_MS + 5);
   const valuesOf = async (key: string): Promise<readonly string[]> =>

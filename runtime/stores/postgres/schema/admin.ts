@@ -1,3 +1,4 @@
+import { guardedBy, isGuarded } from "./guard";
 import { command, helper, repliesOf } from "./routine";
 import { ENDS, IS_ALIVE } from "./state";
 import { READERS } from "./tables";
@@ -41,7 +42,7 @@ BEGIN
         'left_ms', greatest(extract(epoch FROM ${ENDS} - clock_timestamp()) * 1000, 0),
         'permits', CASE WHEN h.permit_limit > 0 THEN h.permits END) AS hold
       FROM lockweave.hold h WHERE h.key = lock_key
-        AND (${IS_ALIVE} OR lockweave.guarded_by_v1(h.xmax) IS NOT NULL) LIMIT 1000) h),
+        AND (${IS_ALIVE} OR ${isGuarded("h")}) LIMIT 1000) h),
     'waiting', (SELECT count(*) FROM (SELECT FROM lockweave.waiter w
       WHERE w.key = lock_key AND w.expires_at > clock_timestamp() LIMIT 1000) w)
   ));
@@ -122,7 +123,7 @@ export const FREE = command(
 DECLARE
   all_requests CONSTANT lockweave.request_v1[] := lockweave.begin_v1(requests, timeout_ms);
   r lockweave.request_v1;
-  locker xid;
+  keeper text;
   replies text[] := '{}';
   setting text;
 BEGIN
@@ -137,10 +138,9 @@ BEGIN
       replies := replies || '{"released":true}'::text;
       CONTINUE;
     END IF;
-    SELECT h.xmax INTO locker FROM lockweave.hold h WHERE h.key = r.key AND lockweave.value_v1(h) = r.request_id;
+    SELECT coalesce(${guardedBy("h")}, 'unknown backend') INTO keeper FROM lockweave.hold h WHERE h.key = r.key AND lockweave.value_v1(h) = r.request_id;
     IF FOUND THEN
-      replies := replies || json_build_object('released', false, 'holder', r.request_id,
-        'guarded_by', coalesce(lockweave.guarded_by_v1(locker), 'unknown backend'))::text;
+      replies := replies || json_build_object('released', false, 'holder', r.request_id, 'guarded_by', keeper)::text;
     ELSE
       replies := replies || lockweave.not_released_v1(r.key);
     END IF;

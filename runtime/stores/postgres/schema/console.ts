@@ -1,3 +1,4 @@
+import { guardIdOf } from "./guard";
 import { command } from "./routine";
 import { ENDS, HELD_VALUE, IS_ALIVE } from "./state";
 
@@ -24,12 +25,11 @@ DECLARE
 BEGIN
   RETURN (
     WITH guard AS MATERIALIZED (
-      SELECT g.locker, lockweave.guarded_by_v1(g.locker) AS guarded_by
-      FROM (SELECT DISTINCT h.xmax AS locker FROM lockweave.hold h WHERE h.xmax <> '0' AND (one_key IS NULL OR h.key = one_key)) g
+      SELECT g.id, g.guarded_by FROM lockweave.guards_v1() g
     ), hold AS MATERIALIZED (
       SELECT h.key, ${HELD_VALUE} AS value, g.guarded_by,
         CASE WHEN ${IS_ALIVE} THEN extract(epoch FROM ${ENDS} - clock_timestamp()) * 1000 ELSE -1 END AS left_ms
-      FROM lockweave.hold h LEFT JOIN guard g ON g.locker = h.xmax
+      FROM lockweave.hold h LEFT JOIN guard g ON g.id = ${guardIdOf("h")}
       WHERE (one_key IS NULL OR h.key = one_key) AND (${IS_ALIVE} OR g.guarded_by IS NOT NULL)
     ), queue AS MATERIALIZED (
       SELECT w.key, count(*) AS waiting FROM lockweave.waiter w

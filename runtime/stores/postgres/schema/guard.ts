@@ -1,4 +1,4 @@
-import { helper } from "./routine";
+import { helper, nameOfRequest } from "./routine";
 
 // The errors of `guard_v1`, as codes in a class that neither the SQL standard nor PostgreSQL uses.
 /** One of the holds is gone. The message names the request IDs of all holds that are gone. */
@@ -7,6 +7,22 @@ export const NOT_HELD = "LW001";
 export const NOT_HELD_TEXT = "this transaction cannot commit, because its lock is not held";
 /** The transaction is in another database than the store. */
 export const OTHER_DATABASE = "LW002";
+
+/**
+ * The kind of advisory locks that a guard takes: those with two numbers of 32 bits. Those of commands have one of 64 bits, so no command waits for
+ * a guard.
+ */
+const TWO_NUMBERS = 2;
+
+/**
+ * Returns the number of the advisory lock that a guard takes for a hold, beside the lock on its row. That lock names the backend, which the row does
+ * not after a savepoint.
+ *
+ * Nobody else relies on it. If an application uses the same number, only the names of backends are wrong.
+ */
+export function guardIdOf(hold: string): string {
+  return `hashtextextended(${nameOfRequest(`${hold}.key`, `${hold}.holder`)}, 'lockweave.hold'::regclass::oid::bigint)`;
+}
 
 /**
  * Locks the rows of holds inside a transaction of the application, so that no command can delete them until that transaction ends. A row
@@ -29,13 +45,16 @@ AS $function$
 DECLARE
   wanted json := convert_from(decode(request, 'hex'), 'UTF8')::json;
   held text[];
+  named bigint;
   lost text;
 BEGIN
   IF wanted->>'database' IS DISTINCT FROM (SELECT a.id FROM lockweave.about a)::text THEN
     RAISE EXCEPTION USING ERRCODE = '${OTHER_DATABASE}', MESSAGE = 'the locks are in another database';
   END IF;
-  SELECT coalesce(array_agg(h.holder), '{}') INTO held FROM (
-    SELECT h.holder FROM json_to_recordset(wanted->'holds') r(key text, request_id text)
+  SELECT coalesce(array_agg(h.holder), '{}'),
+    count(pg_try_advisory_xact_lock_shared((h.id >> 32)::integer, (h.id << 32 >> 32)::integer))
+  INTO held, named FROM (
+    SELECT h.holder, ${guardIdOf("h")} AS id FROM json_to_recordset(wanted->'holds') r(key text, request_id text)
     JOIN lockweave.hold h ON h.key = r.key AND h.holder = r.request_id
     WHERE NOT h.is_revoked AND NOT h.is_released
     ORDER BY h.key, h.holder
@@ -51,40 +70,32 @@ END
 $function$;
 `;
 
-/**
- * Returns the backends whose transactions guard a hold, such as `backend 4711`. Null if none does. Reads only, and never waits.
- *
- * The number of the transaction that locks a row is in its system column `xmax`. If there are several, it is the number of a list of
- * transactions, and nothing in the row says so. The commands of the store also lock rows. They change the table, which a guard does not.
- */
-export const GUARDED_BY = helper(
-  "guarded_by_v1(locker xid)",
-  "text",
+/** Whether a transaction guards the hold. */
+export function isGuarded(hold: string): string {
+  return `${guardIdOf(hold)} IN (SELECT g.id FROM lockweave.guards_v1() g)`;
+}
+
+/** The backends whose transactions guard the hold, such as `backend 4711`. Null if none does. */
+export function guardedBy(hold: string): string {
+  return `(SELECT g.guarded_by FROM lockweave.guards_v1() g WHERE g.id = ${guardIdOf(hold)})`;
+}
+
+/** Returns all guards of the schema, by the numbers of their advisory locks. */
+export const GUARDS = helper(
+  "guards_v1()",
+  "TABLE (id bigint, guarded_by text)",
   `
-DECLARE
-  lockers xid[] := ARRAY[locker];
 BEGIN
-  IF locker = '0' THEN
-    RETURN NULL;
-  END IF;
-  IF NOT EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'transactionid' AND l.transactionid = locker AND l.granted) THEN
-    BEGIN
-      lockers := ARRAY(SELECT m.xid FROM pg_get_multixact_members(locker) m);
-    EXCEPTION WHEN OTHERS THEN
-      RETURN NULL; -- The number of a transaction that has ended.
-    END;
-  END IF;
-  RETURN (
-    SELECT string_agg(coalesce('backend ' || l.pid, 'prepared transaction ' || p.gid), ', ' ORDER BY l.pid)
+  RETURN QUERY
+    SELECT l.classid::bigint << 32 | l.objid::bigint,
+      string_agg(coalesce('backend ' || l.pid, 'prepared transaction ' || p.gid), ', ' ORDER BY l.pid)
     FROM pg_locks l
-    -- The number of a savepoint differs from that of its transaction.
+    -- A prepared transaction has no backend.
     LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND p.transaction IN (
       SELECT s.transactionid FROM pg_locks s WHERE s.pid IS NULL AND s.virtualtransaction = l.virtualtransaction)
-    WHERE l.locktype = 'transactionid' AND l.granted AND l.transactionid = ANY (lockers) AND NOT EXISTS (
-      SELECT FROM pg_locks c WHERE c.virtualtransaction = l.virtualtransaction AND c.locktype = 'relation'
-        AND c.relation = 'lockweave.hold'::regclass AND c.mode = 'RowExclusiveLock'
-        AND c.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
-  );
+    WHERE l.locktype = 'advisory' AND l.objsubid = ${TWO_NUMBERS} AND l.mode = 'ShareLock' AND l.granted
+      AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+    GROUP BY 1;
 END
 `,
 );
