@@ -13,21 +13,33 @@ interface GuardedLock extends LockEvent {
   notHeld(): LockLostError;
 }
 
-/** The error of the last guard of each hold, if it failed. Most holds have no guard, and take no memory for it. */
-const failures = new WeakMap<object, unknown>();
+/** The error with which a call ends because the last guard of its hold failed. Most holds have no guard, and take no memory for it. */
+const failures = new WeakMap<object, LockLostError>();
+
+/** The guards of each lock that have not finished, by their locks. */
+const unfinished = new WeakMap<object, Set<readonly GuardedLock[]>>();
 
 /**
- * Returns the error that ends a call whose last guard failed, although its body succeeded: the body has caught the error of `guard()`. In
- * several client libraries, the commit of a failed transaction resolves although it stores nothing.
+ * Returns the error that ends a call although its body succeeded:
+ *
+ * - Its last guard failed, and the body has caught the error of `guard()`. In several client libraries, the commit of a failed transaction
+ *   resolves although it stores nothing.
+ * - The body did not wait for `guard()`, so it does not know what its transaction stored.
  */
 export function errorOfGuard(lock: GuardedLock): LockLostError | undefined {
-  const error = failures.get(lock.root);
-  if (error === undefined) return undefined;
-  const name = `${nameOf(lock)}: `;
+  const [locks] = unfinished.get(lock) ?? [];
+  if (locks === undefined) return failures.get(lock.root);
+  const all = together(locks);
   return new LockLostError(
-    `${name}its last guard() failed, so its transaction may have stored nothing: ${errorMessage(error).replace(name, "")}`,
-    { ...lockOf(lock), cause: error },
+    `${nameOf(all)}: its body ended before guard() did, so its transaction may store nothing. Fix: await guard(), and the transaction`,
+    lockOf(all),
   );
+}
+
+/** Returns the name of several locks of one caller as that of one lock with all their keys. */
+function together(locks: readonly GuardedLock[]): LockEvent {
+  const { store = "", site, requestId = "" } = locks[0] ?? {};
+  return { key: locks.map(({ key }) => key).join(" "), store, site, requestId };
 }
 
 /**
@@ -42,40 +54,74 @@ export function errorOfGuard(lock: GuardedLock): LockLostError | undefined {
  */
 export async function guardAll(locks: readonly GuardedLock[], run: RunSql): Promise<void> {
   const earlier = locks.map(({ root }) => failures.get(root));
+  for (const lock of locks) unfinished.set(lock, (unfinished.get(lock) ?? new Set()).add(locks));
   try {
     await sendGuard(locks, run);
   } catch (error) {
-    for (const { root } of locks) failures.set(root, error);
+    const failure = guardFailed(together(locks), error);
+    for (const { root } of locks) failures.set(root, failure);
     throw error;
+  } finally {
+    for (const lock of locks) finish(lock, locks);
   }
   // Another transaction may have failed meanwhile.
   for (const [index, { root }] of locks.entries())
     if (failures.get(root) === earlier[index]) failures.delete(root);
 }
 
+function finish(lock: GuardedLock, locks: readonly GuardedLock[]): void {
+  const others = unfinished.get(lock);
+  others?.delete(locks);
+  if (others?.size === 0) unfinished.delete(lock);
+}
+
+function guardFailed(lock: LockEvent, error: unknown): LockLostError {
+  const name = `${nameOf(lock)}: `;
+  return new LockLostError(
+    `${name}its last guard() failed, so its transaction may have stored nothing: ${errorMessage(error).replace(name, "")}`,
+    { ...lockOf(lock), cause: error },
+  );
+}
+
 async function sendGuard(locks: readonly GuardedLock[], run: RunSql): Promise<void> {
   const [first] = locks;
   if (first === undefined) return;
   const { transactions } = first.terms.locker.store;
+  const all = together(locks);
   if (transactions === undefined) {
     throw new LockMisconfiguredError(
-      `${nameOf(first)}: guard() needs a lock in PostgreSQL. Fix: configure a store with \`postgres\`, and name it in the tag with \`store\``,
-      lockOf(first),
+      `${nameOf(all)}: guard() needs a lock in PostgreSQL. Fix: configure a store with \`postgres\`, and name it in the tag with \`store\``,
+      lockOf(all),
     );
   }
   const holds = locks.map((lock) => lock.beginGuard());
   const requests = holds.map((hold, index) => hold ?? { key: locks[index]?.key ?? "", requestId: NO_HOLD });
   const areHeld = await transactions.guard(requests, run).catch((error: unknown) => {
-    throw namedError(first, error);
+    throw namedError(all, error);
   });
-  for (const [index, lock] of locks.entries()) {
-    if (holds[index] === undefined) throw lock.notHeld();
-    if (areHeld[index] === true) continue;
-    throw new LockLostError(
-      `${nameOf(lock)} is not held any more: it was revoked, or another caller has acquired it. Fix: roll the transaction back`,
-      lockOf(lock),
-    );
+  const noticed = locks.filter((_, index) => holds[index] === undefined);
+  const others = locks.filter((_, index) => holds[index] !== undefined && areHeld[index] !== true);
+  if (noticed.length + others.length > 0) throw lostError(noticed, others);
+}
+
+/**
+ * Returns the error that names each lock that is lost, and no other.
+ *
+ * @param noticed the locks that this process knew to be lost
+ */
+function lostError(noticed: readonly GuardedLock[], others: readonly GuardedLock[]): LockLostError {
+  const errors = noticed.map((lock) => lock.notHeld());
+  if (others.length > 0) {
+    const all = together(others);
+    const [are, they] = others.length === 1 ? ["is", "it was"] : ["are", "they were"];
+    const message = `${nameOf(all)} ${are} not held any more: ${they} revoked, or acquired by another caller. Fix: roll the transaction back`;
+    errors.push(new LockLostError(message, lockOf(all)));
   }
+  const [only] = errors;
+  if (only !== undefined && errors.length === 1) return only;
+  return new LockLostError(errors.map(({ message }) => message).join("; "), {
+    cause: new AggregateError(errors),
+  });
 }
 
 /** The request ID of no hold. */

@@ -41,10 +41,12 @@ export interface HeldLock extends AsyncDisposable {
   /**
    * Ties the lock to one of your transactions: nobody else can acquire it until the transaction ends, so a stale holder cannot commit. For
    * locks in PostgreSQL, with data in the same database. Call `await lock.guard((sql) => tx.query(sql))` inside the transaction, before the
-   * first write. If the last guard of a lock fails, its call ends with an error, even if the body catches that of the guard.
+   * first write. If the last guard of a lock fails, its call ends with an error, even if the body catches that of the guard. It also does if the
+   * body ends before `guard()` does.
    *
    * @param run runs a statement in the transaction, and returns the result of your client library. It is called twice, with no values
-   * @throws {LockLostError} if the lock was revoked, or another caller has acquired it. Roll the transaction back
+   * @throws {LockLostError} if the lock was revoked, or another caller has acquired it. Roll the transaction back. If the lock has several keys, the
+   *   error names those that are lost
    * @throws {LockMisconfiguredError} if the store is not PostgreSQL, or if `run` does not run both statements in one transaction in the
    *   database of the store
    */

@@ -5,6 +5,7 @@ import {
   LockMisconfiguredError,
   LockUnreachableError,
   LockWaitTimeoutError,
+  errorMessage,
 } from "../base/errors";
 import { LEAST_COMMAND_TIME_MS, UNREACHABLE_PAUSE_MS } from "../queue/waiter";
 import type { Trouble } from "../queue/loss";
@@ -48,8 +49,8 @@ export class MultiLock implements AsyncDisposable {
   /** The reason why the renewal before the body failed, if it did. */
   #trouble: Trouble | undefined;
   readonly #group = this.#newGroup();
-  /** Whether all locks were held at the same time. */
-  #hasHeldAll = false;
+  /** All locks, once they were held at the same time. */
+  #all: readonly Lock[] | undefined;
   #aborter: Aborter | undefined;
   #signal: AbortSignal | undefined;
   #isBodyKnown = false;
@@ -178,7 +179,7 @@ export class MultiLock implements AsyncDisposable {
     if (this.#isOver) throw this.#notHeld();
     if (this.#trouble === undefined && this.remaining() > 0) {
       for (const lock of this.#held) lock.beginGroup();
-      this.#hasHeldAll = true;
+      this.#all = this.#held;
       return true;
     }
     this.#heldSince = undefined;
@@ -229,7 +230,7 @@ export class MultiLock implements AsyncDisposable {
 
   /** Whether a body may be running. This includes the time between the last grant and the start of the body. */
   get #isInUse(): boolean {
-    if (this.#hasHeldAll) return true;
+    if (this.#all !== undefined) return true;
     const asked = this.#next === undefined ? this.#tried : [this.#next.lock];
     const areAll = !this.#isOver && this.#held.length + asked.length === this.keys.length;
     return areAll && asked.every((lock) => lock.remaining() > 0);
@@ -349,10 +350,10 @@ export class MultiLock implements AsyncDisposable {
     this.assertHeld();
   }
 
-  /** See {@link HeldLock.guard}. Guards the locks of all keys. */
+  /** See {@link HeldLock.guard}. Guards the locks of all keys. After their release, the server rejects the transaction. */
   async guard(run: RunSql): Promise<void> {
-    if (!this.#isHeld) throw this.#notHeld();
-    await guardAll(this.#held, run);
+    if (this.#all === undefined) throw this.#notHeld();
+    await guardAll(this.#all, run);
   }
 
   /** Aborts when the first lock is lost. Its listeners run in the async context in which the signal was first read. */
@@ -388,9 +389,9 @@ export class MultiLock implements AsyncDisposable {
   async release(): Promise<void> {
     const released = await Promise.allSettled(this.#end().map((lock) => lock.release()));
     const errors: unknown[] = released.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
-    if (errors.length > 1) {
-      const messages = errors.map((error) => (error instanceof Error ? error.message : String(error)));
-      throw new LockLostError(messages.join("; "), { cause: new AggregateError(errors) });
+    const messages = new Set(errors.map(errorMessage)); // A guard of all locks has the same for each.
+    if (messages.size > 1) {
+      throw new LockLostError([...messages].join("; "), { cause: new AggregateError(errors) });
     }
     for (const error of errors) throw error;
   }

@@ -7,10 +7,21 @@ import { inSchema } from "./schema-name";
 
 // The guard runs in a transaction of the application, over the application's own client library.
 
+/** The store, as a guard sees it. */
+interface GuardingStore {
+  /** Returns the ID of the database in which the store keeps its locks. */
+  databaseId(): Promise<string>;
+  /** Returns whether each hold is alive and not revoked, in order. */
+  areHeld(holds: readonly GuardRequest[]): Promise<readonly boolean[]>;
+}
+
+/** The error code of a transaction that conflicts with another one, and may succeed if it is repeated. */
+const SERIALIZATION_FAILURE = "40001";
+
 /**
  * Locks the holds inside a transaction of the application. If one of them is gone, the server refuses to commit that transaction.
  *
- * @param databaseId returns the ID of the database in which the store keeps its locks
+ * @param store answers questions about the locks, over connections of its own
  * @returns whether each hold is still held, in order
  * @throws {LockMisconfiguredError} if `run` does not run statements in one transaction in that database
  */
@@ -18,10 +29,10 @@ export async function guardHolds(
   schema: string,
   holds: readonly GuardRequest[],
   run: RunSql,
-  databaseId: () => Promise<string>,
+  store: GuardingStore,
 ): Promise<readonly boolean[]> {
   const request = {
-    database: await databaseId(),
+    database: await store.databaseId(),
     holds: holds.map(({ key, requestId }) => ({ key: storedKey(key), request_id: requestId })),
   };
   const hex = Buffer.from(JSON.stringify(request)).toString("hex");
@@ -29,11 +40,9 @@ export async function guardHolds(
   try {
     transaction = await ask(run, inSchema(schema, `SELECT lockweave.guard_v1('${hex}') AS guarded`), schema);
   } catch (error) {
-    const errors = errorsIn(error);
-    const text = [error, ...errors.map(({ message }) => message)].map(String).join();
-    if (!errors.flatMap(codesOf).includes(NOT_HELD) && !text.includes(NOT_HELD_TEXT)) throw error;
-    const areHeld = holds.map(({ requestId }) => !text.includes(requestId));
-    return areHeld.includes(false) ? areHeld : holds.map(() => false); // A library may hide the message of the server.
+    const areHeld = await areHeldAfter(error, holds, store);
+    if (areHeld.includes(false)) return areHeld;
+    throw error;
   }
   const now = await ask(
     run,
@@ -42,6 +51,29 @@ export async function guardHolds(
   );
   if (now !== transaction) throw new LockMisconfiguredError(NO_TRANSACTION);
   return holds.map(() => true);
+}
+
+/**
+ * Returns which holds are gone after a guard has failed. If the server rejected the guard because of another transaction, that one may have ended a
+ * hold, or may only have used the same data. So this asks the store.
+ *
+ * @returns whether each hold is still held, in order
+ */
+async function areHeldAfter(
+  error: unknown,
+  holds: readonly GuardRequest[],
+  store: GuardingStore,
+): Promise<readonly boolean[]> {
+  const errors = errorsIn(error);
+  const codes = errors.flatMap(codesOf);
+  const text = [error, ...errors.map(({ message }) => message)].map(String).join();
+  const named = holds.map(({ requestId }) => !text.includes(requestId));
+  const isLost = codes.includes(NOT_HELD) || text.includes(NOT_HELD_TEXT);
+  if (isLost && named.includes(false)) return named;
+  if (!isLost && !codes.includes(SERIALIZATION_FAILURE)) return holds.map(() => true);
+  const areHeld = await store.areHeld(holds).catch((): readonly boolean[] => []);
+  // A library may hide the message of the server.
+  return isLost && !areHeld.includes(false) ? holds.map(() => false) : areHeld;
 }
 
 async function ask(run: RunSql, sql: string, schema: string): Promise<string> {

@@ -43,6 +43,7 @@ import {
   readInspection,
   readRelease,
   readReleaseAndEnqueue,
+  readRenewal,
   readValue,
   TOO_FEW,
   type ReplyObserver,
@@ -83,8 +84,8 @@ export function postgresStore(
   return new PostgresStore(port, schema, connections, clock, groups);
 }
 
-/** The time in which a guard must learn the ID of the database. */
-const DATABASE_TIMEOUT_MS = 5_000;
+/** The time in which the store must answer a question of a guard. */
+const GUARD_TIMEOUT_MS = 5_000;
 
 class PostgresStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch, StoreGuard, ReplyObserver {
   /** A commit waits for synchronous standbys. */
@@ -231,16 +232,31 @@ class PostgresStore implements OpenStore, StoreQueue, StoreAdmin, StoreBatch, St
   // ---- guards -----------------------------------------------------------------------------------------
 
   guard(holds: readonly GuardRequest[], run: RunSql): Promise<readonly boolean[]> {
-    return guardHolds(this.#schema, holds, run, () => this.#databaseId());
+    return guardHolds(this.#schema, holds, run, {
+      databaseId: () => this.#databaseId(),
+      areHeld: (those) => this.#areHeld(those),
+    });
   }
 
   /** Returns the ID of the database with the schema. A restored copy has the same one. */
   #databaseId(): Promise<string> {
     if (this.#database !== undefined) return this.#database;
-    const database = this.#statements.databaseId(DATABASE_TIMEOUT_MS);
+    const database = this.#statements.databaseId(GUARD_TIMEOUT_MS);
     this.#database = database;
     database.catch(() => (this.#database = undefined));
     return database;
+  }
+
+  /** Renews the holds for no time, which extends none. The reply tells whether each is still ours, also for one of many readers. */
+  async #areHeld(holds: readonly GuardRequest[]): Promise<readonly boolean[]> {
+    const toUnchangedRow = ({ key, requestId }: GuardRequest): Row => ({
+      key: storedKey(key),
+      request_id: requestId,
+      lock_ms: 0,
+      fencing: false,
+    });
+    const replies = await this.#many("renew_v1", holds, toUnchangedRow, readRenewal, GUARD_TIMEOUT_MS);
+    return replies.map((reply) => reply instanceof Error || reply.renewed);
   }
 
   // ---- events -----------------------------------------------------------------------------------------

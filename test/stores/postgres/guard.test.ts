@@ -142,10 +142,8 @@ for (const level of ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]) {
     await tx.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which the lock is ours.
     await expire(key);
     await other.call(key, {}, () => {});
-    const error = await t.throwsAsync(lock.guard(over(tx)));
-    // In a snapshot of before, the server itself refuses.
-    const refused = level === "READ COMMITTED" ? "LOCK_LOST" : "40001";
-    t.is((error as { readonly code?: string }).code, refused, error.message);
+    // In a snapshot of before, the server itself refuses with the error 40001.
+    await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST", message: /acquired by another caller/ });
     await t.throwsAsync(end(), { code: "LOCK_LOST" });
   });
 }
@@ -158,7 +156,7 @@ for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
     const tx = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
     await tx.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which the lock is not revoked.
     t.true(await store.admin.revoke({ key, requestId: lock.storeValue ?? "" }, 5_000));
-    await t.throwsAsync(lock.guard(over(tx)), { code: "40001" });
+    await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
     await tx.query("ROLLBACK");
     await assertClosed(t, key);
     await t.throwsAsync(end(), { code: "LOCK_LOST" });
@@ -176,6 +174,25 @@ for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
     await end();
   });
 }
+
+test("a serialization failure of a guard stays one while the lock is held, and the repeated transaction commits", async (t) => {
+  await watcher.query("CREATE TABLE duty AS SELECT * FROM (VALUES ('a', true), ('b', true)) d(who, is_on)");
+  const { lock, end } = await hold(newProcess(t), newKey());
+  const [tx, other] = [
+    await begin(t, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
+    await begin(t, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
+  ];
+  for (const one of [tx, other]) await one.query("SELECT count(*) FROM duty WHERE is_on");
+  await tx.query("UPDATE duty SET is_on = false WHERE who = 'a'");
+  await other.query("UPDATE duty SET is_on = false WHERE who = 'b'");
+  await other.query("COMMIT");
+  await t.throwsAsync(lock.guard(over(tx)), { code: "40001" });
+  await tx.query("ROLLBACK");
+  await tx.query("BEGIN ISOLATION LEVEL SERIALIZABLE");
+  await lock.guard(over(tx));
+  await tx.query("COMMIT");
+  await end();
+});
 
 test("a transaction whose guard found that the lock is lost stores nothing, even if its body catches the error", async (t) => {
   const key = newKey();
@@ -230,6 +247,10 @@ test("a transaction cannot commit if this process knows that its lock is lost, a
     await writes(lock, "after the release");
   });
   await released;
+  const locks = newProcess(t).locks([newKey(), newKey()]);
+  while (!(await locks.acquire())) t.true(await locks.retryCheck());
+  await locks.release();
+  await writes(locks, "after the release of several keys");
   const key = newKey();
   const limited = newProcess(t).call(
     key,
@@ -404,7 +425,8 @@ test("inspect() says that a transaction guards a lock that its holder has releas
   const waiting = newProcess(t).call(key, { waitTime: "2s", retryTimes: 1 }, () => {});
   await t.throwsAsync(waiting, {
     code: "LOCK_WAIT_TIME_OUT",
-    message: /is guarded by an open transaction of its last holder/,
+    message:
+      /is guarded by an open transaction of its last holder .* Fix: find the transaction with `npx lockweave inspect`/,
   });
   await tx.query("COMMIT");
 });
@@ -435,6 +457,73 @@ test("a guard covers all keys of a lock", async (t) => {
   }
   await tx.query("COMMIT");
   await t.throwsAsync(locks.release(), { code: "LOCK_LOST" });
+});
+
+for (const [how, hide] of [
+  ["over pg", (error: Error) => error],
+  ["if the library hides the message", () => Object.assign(new Error("failed"), { code: "LW001" })],
+] as const) {
+  test(`a failed guard of several keys names those that are gone, and no other, ${how}`, async (t) => {
+    const base = newKey();
+    const keys = ["a", "b", "c", "d"].map((end) => `${base}_${end}`);
+    const lost = [`${base}_b`, `${base}_d`];
+    const locks = newProcess(t).locks(keys, { watchdog: false });
+    while (!(await locks.acquire())) t.true(await locks.retryCheck());
+    for (const key of lost) {
+      await expire(key);
+      await newProcess(t).call(key, {}, () => {});
+    }
+    const tx = await begin(t);
+    const run: RunSql = (sql) => tx.query(sql).catch((error: Error) => Promise.reject(hide(error)));
+    const why = `${lost.join(" ")} are not held any more: they were revoked, or acquired by another caller. Fix: roll the transaction back`;
+    await t.throwsAsync(locks.guard(run), { code: "LOCK_LOST", message: why });
+    await t.throwsAsync(locks.release(), {
+      code: "LOCK_LOST",
+      message: `${keys.join(" ")}: its last guard() failed, so its transaction may have stored nothing: ${why}`,
+    });
+  });
+}
+
+// ---- a guard that the body does not await ---------------------------------------------------------------
+
+test("a call whose body ends before its guard is sent ends with an error, and the transaction cannot commit", async (t) => {
+  const tx = await begin(t);
+  const maySend = deferred();
+  let guarding = Promise.resolve();
+  const call = newProcess(t).call(newKey(), {}, (lock) => {
+    guarding = lock.guard((sql) => maySend.promise.then(() => tx.query(sql)));
+  });
+  await t.throwsAsync(call, {
+    code: "LOCK_LOST",
+    message: /its body ended before guard\(\) did, .* Fix: await guard\(\)/,
+  });
+  maySend.resolve();
+  await t.throwsAsync(guarding, { code: "LOCK_LOST" });
+  await t.throwsAsync(tx.query("SELECT 1"), { code: "25P02" });
+});
+
+test("a call whose body ends while its guard runs ends with an error, and the key stays closed until the transaction ends", async (t) => {
+  const key = newKey();
+  const process = newProcess(t);
+  const tx = await begin(t);
+  const [hasRun, mayReply] = [deferred(), deferred()];
+  let guarding = Promise.resolve();
+  const call = process.call(key, {}, async (lock) => {
+    guarding = lock.guard(async (sql) => {
+      const result = await tx.query(sql);
+      hasRun.resolve();
+      await mayReply.promise;
+      return result;
+    });
+    await hasRun.promise;
+  });
+  const next = process.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered");
+  await t.throwsAsync(call, { code: "LOCK_LOST", message: /its body ended before guard\(\) did/ });
+  await assertClosed(t, key);
+  mayReply.resolve();
+  await guarding;
+  await tx.query("COMMIT");
+  t.is(await next, "entered");
 });
 
 test("a reader that guards its lock excludes only writers", async (t) => {
