@@ -16,8 +16,13 @@ export function stateOfKey(value: string | undefined): string {
 export const FIX_OF_BUSY_LOCK =
   "allow a longer wait (wait, or retryTimes and waitTime), shorten the bodies, or set onFailure";
 
+/** The fix if an open transaction keeps the key. Only the server knows which one. */
+const FIX_OF_GUARDED_KEY =
+  "find the transaction with `npx lockweave inspect`, end it, and set idle_in_transaction_session_timeout and statement_timeout";
+
 /** Returns what to do if a key with this value does not become free. */
 export function fixOfKey(value: string | undefined): string {
+  if (value !== undefined && isGuarded(value)) return FIX_OF_GUARDED_KEY;
   if (stateOfKey(value) !== stateOfKey("")) return FIX_OF_BUSY_LOCK;
   return "choose another businessFlag if another program uses the key, or delete the key if none does";
 }
