@@ -11,6 +11,7 @@ import { FleetProcess } from "../../support/fleet";
 import { startPostgres, type PostgresServer } from "../../support/postgres-server";
 import { retire } from "../../support/retire";
 import { inMatrix, isMatrix } from "../../support/suites";
+import { until } from "../../support/until";
 import { portOf } from "./kinds";
 import { openPrisma } from "./prisma";
 
@@ -35,6 +36,35 @@ interface Guarding {
 
 /** Withdraws 1 in a guarded transaction. */
 type Withdraw = (lock: Guarding, id: string) => Promise<unknown>;
+
+/** A body that guards its lock only after it has lost it. */
+type LateGuard = (
+  lock: Guarding,
+  lose: () => Promise<void>,
+  withdrawGuardedBy: (guarding: Guarding) => Promise<unknown>,
+) => Promise<unknown>;
+
+const LATE_GUARDS: Record<string, LateGuard> = {
+  async plainly(lock, lose, withdraw) {
+    await lose();
+    await withdraw(lock);
+  },
+  /** The server rejects the guard with the error 40001. */
+  "with an earlier snapshot": (lock, lose, withdraw) =>
+    withdraw({
+      async guard(run) {
+        await run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", []);
+        await run("SELECT 1 AS held FROM lockweave.hold", []);
+        await lose();
+        await lock.guard(run);
+      },
+    }),
+  /** In several libraries, the commit of a failed transaction resolves. */
+  async "and catches every error"(lock, lose, withdraw) {
+    await lose();
+    await withdraw({ guard: (run) => lock.guard(run).catch(() => {}) }).catch(() => {});
+  },
+};
 
 /** Loads a package that is installed only for this test. */
 type Load = (name: string) => unknown;
@@ -235,18 +265,61 @@ for (const [name, open] of Object.entries(LIBRARIES)) {
       t.timeout(300_000);
       const id = name.replaceAll(/\W/g, "");
       const { withdraw, process, store, pool } = await prepare(t, id, open);
-      const key = `LOCK_account_${id}`;
-      await process.call(key, {}, (lock) => withdraw(lock, id));
+      await process.call(`LOCK_account_${id}`, {}, (lock) => withdraw(lock, id));
       t.is(await balanceOf(id), 9);
 
-      const paused = process.call(key, { watchdog: false }, async (lock) => {
-        await pool.query("UPDATE lockweave.hold SET expires_at = clock_timestamp() WHERE key = $1", [key]);
-        const other = { key, requestId: "f".repeat(32), lockTimeMs: 60_000, fencing: false };
-        t.like(await store.acquire(other, 60_000), { acquired: true });
-        await withdraw(lock, id);
-      });
-      await t.throwsAsync(paused, { code: "LOCK_LOST" });
-      t.is(await balanceOf(id), 9);
+      for (const [how, guardLate] of Object.entries(LATE_GUARDS)) {
+        const key = `LOCK_account_${id}_${how}`;
+        const lose = async (): Promise<void> => {
+          await pool.query("UPDATE lockweave.hold SET expires_at = clock_timestamp() WHERE key = $1", [key]);
+          const other = { key, requestId: "f".repeat(32), lockTimeMs: 60_000, fencing: false };
+          t.like(await store.acquire(other, 60_000), { acquired: true });
+        };
+        const paused = process.call(key, { watchdog: false }, (lock) =>
+          guardLate(lock, lose, (guarding) => withdraw(guarding, id)),
+        );
+        await t.throwsAsync(paused, { code: "LOCK_LOST" }, how);
+        t.is(await balanceOf(id), 9, how);
+      }
     },
   );
 }
+
+inMatrix(
+  "Prisma: a transaction that exceeds its timeout keeps its guard while a statement runs, and statement_timeout ends it",
+  async (t) => {
+    t.timeout(300_000);
+    const { prisma, close } = await openPrisma(server.url);
+    const store = postgresStore(portOf(server.url));
+    const process = new FleetProcess({ store, logger: { warn: () => {} } });
+    const pool = new Pool({ connectionString: server.url });
+    t.teardown(async () => {
+      await close();
+      await pool.end();
+      await retire(process);
+    });
+    const key = "LOCK_slow";
+    const lock = process.lock(key);
+    t.true(await lock.acquire());
+    let isSettled = false;
+    const transaction = prisma.$transaction(
+      async (tx) => {
+        await lock.guard((sql) => tx.$queryRawUnsafe(sql));
+        await lock.release();
+        await tx.$executeRawUnsafe("SET LOCAL statement_timeout = '4s'");
+        await tx.$queryRawUnsafe("SELECT 1 AS slept FROM pg_sleep(60)");
+      },
+      { timeout: 1_000 },
+    );
+    const settled = transaction.catch(() => {}).then(() => (isSettled = true));
+    const isOverdue = `SELECT 1 FROM pg_stat_activity
+      WHERE query LIKE '%pg_sleep(60)' AND state = 'active' AND clock_timestamp() - xact_start > interval '2 s'`;
+    await until(async () => (await pool.query(isOverdue)).rowCount === 1);
+    const other = { key, requestId: "f".repeat(32), lockTimeMs: 60_000, fencing: false };
+    t.like(await store.acquire(other, 60_000), { acquired: false });
+    t.false(isSettled);
+    await settled;
+    await t.throwsAsync(transaction);
+    t.is(await process.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+  },
+);

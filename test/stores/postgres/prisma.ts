@@ -25,7 +25,10 @@ model Account {
 
 /** A client of Prisma. */
 interface PrismaClient {
-  $transaction<T>(use: (tx: PrismaTransaction) => Promise<T>): Promise<T>;
+  $transaction<T>(
+    use: (tx: PrismaTransaction) => Promise<T>,
+    options?: { readonly timeout: number },
+  ): Promise<T>;
   $disconnect(): Promise<void>;
 }
 
