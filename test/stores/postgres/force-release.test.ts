@@ -142,6 +142,30 @@ test.serial("a prepared transaction is named", async (t) => {
 });
 
 test.serial(
+  "after a crash of the server, a prepared transaction still guards the lock, and is named",
+  async (t) => {
+    const lock = await obtain(KEY);
+    const { client } = await guard(t, lock);
+    client.on("error", () => {}); // The server crashes.
+    await client.query("PREPARE TRANSACTION 'pay 2'");
+    await server.crash();
+    await until(() =>
+      inspect(KEY).then(
+        () => true,
+        () => false,
+      ),
+    );
+    await assertGuarded(t, "(prepared transaction pay 2)");
+    const after = new Client(server.url);
+    await after.connect();
+    t.teardown(() => after.end());
+    await after.query("COMMIT PREPARED 'pay 2'");
+    t.is((await forceRelease(KEY, { now: true })).length, 1);
+    await assertFree(t);
+  },
+);
+
+test.serial(
   "inspect() shows a key as guarded while a transaction guards a lock that has ended",
   async (t) => {
     const lock = await obtain(KEY);

@@ -557,6 +557,20 @@ test("a guarded permit stays in use until its transaction ends, here and elsewhe
   await second.end();
 });
 
+test("a guarded permit stays in use while another caller of its process uses the other permit", async (t) => {
+  const key = newKey();
+  const process = newProcess(t);
+  const options: LockOptions = { permits: 2 };
+  const [first, second] = await Promise.all([hold(process, key, options), hold(process, key, options)]);
+  const tx = await begin(t);
+  await first.lock.guard(over(tx));
+  await first.end();
+  await second.lock.extend("1m"); // A renewal must not free the permit either.
+  await assertClosed(t, key, 2);
+  await tx.query("COMMIT");
+  await second.end();
+});
+
 test("a rollback to an earlier savepoint undoes the guard", async (t) => {
   const key = newKey();
   const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
@@ -568,6 +582,32 @@ test("a rollback to an earlier savepoint undoes the guard", async (t) => {
   t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
   await tx.query("ROLLBACK");
   await t.throwsAsync(end(), { code: "LOCK_LOST" });
+});
+
+test("a rollback to a savepoint that came after the guard keeps it, even if the lock was guarded again inside", async (t) => {
+  const key = newKey();
+  const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
+  const tx = await begin(t);
+  await lock.guard(over(tx));
+  await tx.query("SAVEPOINT after");
+  await lock.guard(over(tx));
+  await tx.query("ROLLBACK TO SAVEPOINT after");
+  await expire(key);
+  await assertClosed(t, key);
+  await tx.query("COMMIT");
+  await t.throwsAsync(end(), { code: "LOCK_LOST" });
+});
+
+test("a guard inside a reentrant lock outlasts both bodies", async (t) => {
+  const key = newKey();
+  const process = newProcess(t);
+  const tx = await begin(t);
+  await process.call(key, { reentrant: true }, async () => {
+    await process.call(key, { reentrant: true }, (inner) => inner.guard(over(tx)));
+  });
+  await assertClosed(t, key);
+  await tx.query("COMMIT");
+  t.is(await process.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
 });
 
 test("a prepared transaction keeps the key closed until it ends", async (t) => {
