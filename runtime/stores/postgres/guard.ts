@@ -60,17 +60,17 @@ export async function guardHolds(
  * @returns whether each hold is still held, in order
  */
 async function areHeldAfter(
-  error: unknown,
+  failure: unknown,
   holds: readonly GuardRequest[],
   store: GuardingStore,
 ): Promise<readonly boolean[]> {
-  const errors = errorsIn(error);
-  const codes = errors.flatMap(codesOf);
-  const text = [error, ...errors.map(({ message }) => message)].map(String).join();
+  const errors = errorsIn(failure);
+  const codes = new Set(errors.flatMap(codesOf));
+  const text = [failure, ...errors.map(({ message }) => message)].map(String).join();
   const named = holds.map(({ requestId }) => !text.includes(requestId));
-  const isLost = codes.includes(NOT_HELD) || text.includes(NOT_HELD_TEXT);
+  const isLost = codes.has(NOT_HELD) || text.includes(NOT_HELD_TEXT);
   if (isLost && named.includes(false)) return named;
-  if (!isLost && !codes.includes(SERIALIZATION_FAILURE)) return holds.map(() => true);
+  if (!isLost && !codes.has(SERIALIZATION_FAILURE)) return holds.map(() => true);
   const areHeld = await store.areHeld(holds).catch((): readonly boolean[] => []);
   // A library may hide the message of the server.
   return isLost && !areHeld.includes(false) ? holds.map(() => false) : areHeld;

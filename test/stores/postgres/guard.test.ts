@@ -465,9 +465,9 @@ for (const [how, hide] of [
 ] as const) {
   test(`a failed guard of several keys names those that are gone, and no other, ${how}`, async (t) => {
     const base = newKey();
-    const keys = ["a", "b", "c", "d"].map((end) => `${base}_${end}`);
+    const all = ["a", "b", "c", "d"].map((end) => `${base}_${end}`);
     const lost = [`${base}_b`, `${base}_d`];
-    const locks = newProcess(t).locks(keys, { watchdog: false });
+    const locks = newProcess(t).locks(all, { watchdog: false });
     while (!(await locks.acquire())) t.true(await locks.retryCheck());
     for (const key of lost) {
       await expire(key);
@@ -479,7 +479,7 @@ for (const [how, hide] of [
     await t.throwsAsync(locks.guard(run), { code: "LOCK_LOST", message: why });
     await t.throwsAsync(locks.release(), {
       code: "LOCK_LOST",
-      message: `${keys.join(" ")}: its last guard() failed, so its transaction may have stored nothing: ${why}`,
+      message: `${all.join(" ")}: its last guard() failed, so its transaction may have stored nothing: ${why}`,
     });
   });
 }
