@@ -120,7 +120,7 @@ async function assertClosed(t: ExecutionContext, key: string, permits?: number):
 }
 
 for (const level of ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]) {
-  test(`${level}: nobody acquires an expired lock until the transaction that guards it has ended`, async (t) => {
+  test.serial(`${level}: nobody acquires an expired lock until the transaction that guards it has ended`, async (t) => {
     const key = newKey();
     const [holder, other] = [newProcess(t), newProcess(t)];
     const { lock, end } = await hold(holder, key, { watchdog: false });
@@ -134,7 +134,7 @@ for (const level of ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]) {
     await t.throwsAsync(end(), { code: "LOCK_LOST" });
   });
 
-  test(`${level}: a transaction cannot guard a lock that another caller has acquired`, async (t) => {
+  test.serial(`${level}: a transaction cannot guard a lock that another caller has acquired`, async (t) => {
     const key = newKey();
     const [holder, other] = [newProcess(t), newProcess(t)];
     const { lock, end } = await hold(holder, key, { watchdog: false });
@@ -149,7 +149,7 @@ for (const level of ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]) {
 }
 
 for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
-  test(`${level}: a transaction that began before the lock was revoked cannot guard it`, async (t) => {
+  test.serial(`${level}: a transaction that began before the lock was revoked cannot guard it`, async (t) => {
     const key = newKey();
     const store = postgresStore(portOf(server.url));
     const { lock, end } = await hold(newProcess(t, store), key, UNRENEWED);
@@ -162,7 +162,7 @@ for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
     await t.throwsAsync(end(), { code: "LOCK_LOST" });
   });
 
-  test(`${level}: a transaction cannot guard a lock that is newer than its first query`, async (t) => {
+  test.serial(`${level}: a transaction cannot guard a lock that is newer than its first query`, async (t) => {
     const tx = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
     await tx.query("SELECT 1 FROM lockweave.hold");
     const { lock, end } = await hold(newProcess(t), newKey());
@@ -175,7 +175,7 @@ for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
   });
 }
 
-test("a serialization failure of a guard stays one while the lock is held, and the repeated transaction commits", async (t) => {
+test.serial("a serialization failure of a guard stays one while the lock is held, and the repeated transaction commits", async (t) => {
   await watcher.query("CREATE TABLE duty AS SELECT * FROM (VALUES ('a', true), ('b', true)) d(who, is_on)");
   const { lock, end } = await hold(newProcess(t), newKey());
   const [tx, other] = [
@@ -194,7 +194,7 @@ test("a serialization failure of a guard stays one while the lock is held, and t
   await end();
 });
 
-test("a transaction whose guard found that the lock is lost stores nothing, even if its body catches the error", async (t) => {
+test.serial("a transaction whose guard found that the lock is lost stores nothing, even if its body catches the error", async (t) => {
   const key = newKey();
   const [holder, other] = [newProcess(t), newProcess(t)];
   await watcher.query("CREATE TABLE written (by text)");
@@ -211,7 +211,7 @@ test("a transaction whose guard found that the lock is lost stores nothing, even
   await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
-test("a call whose guard failed ends with an error, even if its body catches the error and the lock is held", async (t) => {
+test.serial("a call whose guard failed ends with an error, even if its body catches the error and the lock is held", async (t) => {
   const tx = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
   await tx.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which nobody holds the lock.
   const key = newKey();
@@ -234,7 +234,7 @@ test("a call whose guard failed ends with an error, even if its body catches the
   t.is(await warned, "done");
 });
 
-test("a transaction cannot commit if this process knows that its lock is lost, although the guard is caught", async (t) => {
+test.serial("a transaction cannot commit if this process knows that its lock is lost, although the guard is caught", async (t) => {
   await watcher.query("CREATE TABLE late (by text)");
   const writes = async (lock: HeldLock, name: string): Promise<void> => {
     const tx = await begin(t);
@@ -264,7 +264,7 @@ test("a transaction cannot commit if this process knows that its lock is lost, a
   t.deepEqual((await watcher.query("SELECT * FROM late")).rows, []);
 });
 
-test("with autoUnlock=onError, a lock whose guard failed is released", async (t) => {
+test.serial("with autoUnlock=onError, a lock whose guard failed is released", async (t) => {
   const tx = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
   await tx.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which nobody holds the lock.
   const key = newKey();
@@ -275,7 +275,7 @@ test("with autoUnlock=onError, a lock whose guard failed is released", async (t)
   t.is(await newProcess(t).call(key, {}, () => "entered"), "entered");
 });
 
-test("a call whose guard failed in any way ends with an error, unless a guard of the same hold succeeds later", async (t) => {
+test.serial("a call whose guard failed in any way ends with an error, unless a guard of the same hold succeeds later", async (t) => {
   const process = newProcess(t);
   const refusing = (): Promise<never> => Promise.reject(new Error("the connection broke"));
   const failed = process.call(newKey(), {}, async (lock) => {
@@ -309,7 +309,7 @@ for (const [library, hide] of [
     (error: Error) => new Error("failed", { cause: new Error("failed", { cause: error }) }),
   ],
 ] as const) {
-  test(`guard() recognizes that the lock is lost if the client library has the code of the server ${library}`, async (t) => {
+  test.serial(`guard() recognizes that the lock is lost if the client library has the code of the server ${library}`, async (t) => {
     const key = newKey();
     const [holder, other] = [newProcess(t), newProcess(t)];
     const { lock, end } = await hold(holder, key, { watchdog: false });
@@ -322,7 +322,7 @@ for (const [library, hide] of [
   });
 }
 
-test("renewals, extensions, and the release do not wait for the transaction that guards the lock", async (t) => {
+test.serial("renewals, extensions, and the release do not wait for the transaction that guards the lock", async (t) => {
   const key = newKey();
   const holder = newProcess(t);
   const { lock, end } = await hold(holder, key);
@@ -336,7 +336,7 @@ test("renewals, extensions, and the release do not wait for the transaction that
   t.is(await holder.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
 });
 
-test("a guarded lock is not handed off inside the process while its transaction runs", async (t) => {
+test.serial("a guarded lock is not handed off inside the process while its transaction runs", async (t) => {
   const key = newKey();
   const holder = newProcess(t);
   const { lock, end } = await hold(holder, key);
@@ -352,7 +352,7 @@ test("a guarded lock is not handed off inside the process while its transaction 
   t.deepEqual(entered, ["next"]);
 });
 
-test("a lock is not handed off even if its guard failed", async (t) => {
+test.serial("a lock is not handed off even if its guard failed", async (t) => {
   const key = newKey();
   const holder = newProcess(t);
   const { lock, end } = await hold(holder, key);
@@ -370,7 +370,7 @@ test("a lock is not handed off even if its guard failed", async (t) => {
   await second.end();
 });
 
-test("a revoked lock cannot be guarded, and a guarded lock that is revoked stays closed until its transaction ends", async (t) => {
+test.serial("a revoked lock cannot be guarded, and a guarded lock that is revoked stays closed until its transaction ends", async (t) => {
   const key = newKey();
   const store = postgresStore(portOf(server.url));
   const holder = newProcess(t, store);
@@ -388,7 +388,7 @@ test("a revoked lock cannot be guarded, and a guarded lock that is revoked stays
 });
 
 for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
-  test(`${level}: while a transaction guards a lock, one that began before its revocation can also guard it, and keeps others out`, async (t) => {
+  test.serial(`${level}: while a transaction guards a lock, one that began before its revocation can also guard it, and keeps others out`, async (t) => {
     const key = newKey();
     const store = postgresStore(portOf(server.url));
     const { lock, end } = await hold(newProcess(t, store), key, UNRENEWED);
@@ -409,7 +409,7 @@ for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
   });
 }
 
-test("inspect() says that a transaction guards a lock that its holder has released", async (t) => {
+test.serial("inspect() says that a transaction guards a lock that its holder has released", async (t) => {
   const key = newKey();
   const store = postgresStore(portOf(server.url));
   const { lock, end } = await hold(newProcess(t, store), key);
@@ -431,7 +431,7 @@ test("inspect() says that a transaction guards a lock that its holder has releas
   await tx.query("COMMIT");
 });
 
-test("the holder of an expired lock learns that a transaction guards it, and not that another caller holds it", async (t) => {
+test.serial("the holder of an expired lock learns that a transaction guards it, and not that another caller holds it", async (t) => {
   const key = newKey();
   const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
   const tx = await begin(t);
@@ -444,7 +444,7 @@ test("the holder of an expired lock learns that a transaction guards it, and not
   await tx.query("COMMIT");
 });
 
-test("a guard covers all keys of a lock", async (t) => {
+test.serial("a guard covers all keys of a lock", async (t) => {
   const both = [newKey(), newKey()];
   const locks = newProcess(t).locks(both, { watchdog: false });
   // The first command opens a connection, which may take longer than a command may on a busy machine.
@@ -463,7 +463,7 @@ for (const [how, hide] of [
   ["over pg", (error: Error) => error],
   ["if the library hides the message", () => Object.assign(new Error("failed"), { code: "LW001" })],
 ] as const) {
-  test(`a failed guard of several keys names those that are gone, and no other, ${how}`, async (t) => {
+  test.serial(`a failed guard of several keys names those that are gone, and no other, ${how}`, async (t) => {
     const base = newKey();
     const all = ["a", "b", "c", "d"].map((end) => `${base}_${end}`);
     const lost = [`${base}_b`, `${base}_d`];
@@ -486,7 +486,7 @@ for (const [how, hide] of [
 
 // ---- a guard that the body does not await ---------------------------------------------------------------
 
-test("a call whose body ends before its guard is sent ends with an error, and the transaction cannot commit", async (t) => {
+test.serial("a call whose body ends before its guard is sent ends with an error, and the transaction cannot commit", async (t) => {
   const tx = await begin(t);
   const maySend = deferred();
   let guarding = Promise.resolve();
@@ -502,7 +502,7 @@ test("a call whose body ends before its guard is sent ends with an error, and th
   await t.throwsAsync(tx.query("SELECT 1"), { code: "25P02" });
 });
 
-test("a call whose body ends while its guard runs ends with an error, and the key stays closed until the transaction ends", async (t) => {
+test.serial("a call whose body ends while its guard runs ends with an error, and the key stays closed until the transaction ends", async (t) => {
   const key = newKey();
   const process = newProcess(t);
   const tx = await begin(t);
@@ -526,7 +526,7 @@ test("a call whose body ends while its guard runs ends with an error, and the ke
   t.is(await next, "entered");
 });
 
-test("a reader that guards its lock excludes only writers", async (t) => {
+test.serial("a reader that guards its lock excludes only writers", async (t) => {
   const key = newKey();
   const [reader, other] = [newProcess(t), newProcess(t)];
   const { lock, end } = await hold(reader, key, { mode: "read" });
@@ -540,7 +540,7 @@ test("a reader that guards its lock excludes only writers", async (t) => {
   t.is(await other.call(key, { mode: "write", waitTime: "1s", retryTimes: 20 }, () => "wrote"), "wrote");
 });
 
-test("a guarded permit stays in use until its transaction ends, here and elsewhere", async (t) => {
+test.serial("a guarded permit stays in use until its transaction ends, here and elsewhere", async (t) => {
   const key = newKey();
   const [holder, other] = [newProcess(t), newProcess(t)];
   const options: LockOptions = { permits: 2 };
@@ -557,7 +557,7 @@ test("a guarded permit stays in use until its transaction ends, here and elsewhe
   await second.end();
 });
 
-test("a guarded permit stays in use while another caller of its process uses the other permit", async (t) => {
+test.serial("a guarded permit stays in use while another caller of its process uses the other permit", async (t) => {
   const key = newKey();
   const process = newProcess(t);
   const options: LockOptions = { permits: 2 };
@@ -571,7 +571,7 @@ test("a guarded permit stays in use while another caller of its process uses the
   await second.end();
 });
 
-test("a rollback to an earlier savepoint undoes the guard", async (t) => {
+test.serial("a rollback to an earlier savepoint undoes the guard", async (t) => {
   const key = newKey();
   const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
   const tx = await begin(t);
@@ -584,7 +584,7 @@ test("a rollback to an earlier savepoint undoes the guard", async (t) => {
   await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
-test("a rollback to a savepoint that came after the guard keeps it, even if the lock was guarded again inside", async (t) => {
+test.serial("a rollback to a savepoint that came after the guard keeps it, even if the lock was guarded again inside", async (t) => {
   const key = newKey();
   const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
   const tx = await begin(t);
@@ -598,7 +598,7 @@ test("a rollback to a savepoint that came after the guard keeps it, even if the 
   await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
-test("a guard inside a reentrant lock outlasts both bodies", async (t) => {
+test.serial("a guard inside a reentrant lock outlasts both bodies", async (t) => {
   const key = newKey();
   const process = newProcess(t);
   const tx = await begin(t);
@@ -610,7 +610,7 @@ test("a guard inside a reentrant lock outlasts both bodies", async (t) => {
   t.is(await process.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
 });
 
-test("a prepared transaction keeps the key closed until it ends", async (t) => {
+test.serial("a prepared transaction keeps the key closed until it ends", async (t) => {
   const key = newKey();
   const { lock, end } = await hold(newProcess(t), key);
   const tx = await begin(t);
@@ -622,7 +622,7 @@ test("a prepared transaction keeps the key closed until it ends", async (t) => {
   t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
 });
 
-test("the server ends a forgotten transaction after idle_in_transaction_session_timeout, and then its guard", async (t) => {
+test.serial("the server ends a forgotten transaction after idle_in_transaction_session_timeout, and then its guard", async (t) => {
   const key = newKey();
   const { lock, end } = await hold(newProcess(t), key);
   const tx = await begin(t);
@@ -634,7 +634,7 @@ test("the server ends a forgotten transaction after idle_in_transaction_session_
 
 // ---- fencing tokens -------------------------------------------------------------------------------------
 
-test("once a holder has written its token to a row in another database, no earlier holder can write the row", async (t) => {
+test.serial("once a holder has written its token to a row in another database, no earlier holder can write the row", async (t) => {
   const key = newKey();
   await watcher.query("CREATE DATABASE accounts");
   const accounts = await connect(server.urlOf({ database: "accounts" }));
@@ -666,7 +666,7 @@ test("once a holder has written its token to a row in another database, no earli
 
 // ---- mistakes -------------------------------------------------------------------------------------------
 
-test("guard() outside of a transaction is an error, even over a pool", async (t) => {
+test.serial("guard() outside of a transaction is an error, even over a pool", async (t) => {
   const { lock, end } = await hold(newProcess(t), newKey());
   const pool = new Pool({ connectionString: server.url });
   t.teardown(() => pool.end());
@@ -684,7 +684,7 @@ test("guard() outside of a transaction is an error, even over a pool", async (t)
   await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
-test("guard() in another database is an error, whether or not it has the schema", async (t) => {
+test.serial("guard() in another database is an error, whether or not it has the schema", async (t) => {
   const { lock, end } = await hold(newProcess(t), newKey());
   await watcher.query("CREATE DATABASE other");
   const other = await connect(server.urlOf({ database: "other" }));
@@ -700,14 +700,14 @@ test("guard() in another database is an error, whether or not it has the schema"
   await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
-test("guard() in a read-only transaction is an error", async (t) => {
+test.serial("guard() in a read-only transaction is an error", async (t) => {
   const { lock, end } = await hold(newProcess(t), newKey());
   const tx = await begin(t, "BEGIN READ ONLY");
   await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_MISCONFIGURED", message: /is read-only/ });
   await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
-test("guard() with a function that returns nothing is an error", async (t) => {
+test.serial("guard() with a function that returns nothing is an error", async (t) => {
   const { lock, end } = await hold(newProcess(t), newKey());
   const tx = await begin(t);
   const run = async (sql: string): Promise<void> => void (await tx.query(sql));
@@ -718,7 +718,7 @@ test("guard() with a function that returns nothing is an error", async (t) => {
   await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
-test("guard() of a lock that is not in PostgreSQL is an error", async (t) => {
+test.serial("guard() of a lock that is not in PostgreSQL is an error", async (t) => {
   const { lock, end } = await hold(newProcess(t, memoryStore()), newKey());
   await t.throwsAsync(
     lock.guard(() => Promise.resolve()),
@@ -730,7 +730,7 @@ test("guard() of a lock that is not in PostgreSQL is an error", async (t) => {
   await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
-test("guard() after the release is an error", async (t) => {
+test.serial("guard() after the release is an error", async (t) => {
   const { lock, end } = await hold(newProcess(t), newKey());
   await end();
   const tx = await begin(t);
@@ -739,7 +739,7 @@ test("guard() after the release is an error", async (t) => {
 
 // ---- client libraries -----------------------------------------------------------------------------------
 
-test("guard() works in a transaction of postgres.js", async (t) => {
+test.serial("guard() works in a transaction of postgres.js", async (t) => {
   const key = newKey();
   const sql = postgres(server.url, { max: 1, onnotice: () => {} });
   t.teardown(() => sql.end());
