@@ -79,4 +79,8 @@ export const PARTS: Readonly<Record<string, Part>> = {
   peers: { command: script("peers"), prepare: installPeers },
   clients: { command: script("clients"), installs: ["clients"] },
   spec: { command: proof("spec"), programs: ["spin", "gcc"] },
+  traces: {
+    command: ["npx", "ava", "--timeout", "30m", "test/spec/traces.test.ts"],
+    programs: ["spin", "gcc"],
+  },
 };

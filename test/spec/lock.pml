@@ -30,22 +30,50 @@
 /* The value of the key: 0 if it is free, the request ID `r` of a hold, or one of these two. */
 #define REVOKED(r) (ALL + (r))
 #define RESERVED(p) (2 * ALL + 1 + (p))
-byte key, ttl;
+
+#define me (_pid - 1)
+
+/* The renewals of each process whose replies may count. A reply to an earlier one may come later. */
+#ifndef RENEWALS
+#define RENEWALS 1
+#endif
+
+/* With TRACE, the model follows a run of the real code. */
+#ifdef TRACE
+#include "trace.pml"
+#else
+#define TIME byte /* ticks */
+#define ELAPSED 1 /* The time of one tick. */
+#define IS(step) true /* Whether the step may come next. */
+#define NEXT skip
+#define OTHERWISE :: else
+#define CLAIM(property) assert(property)
+#define MAY_PROVE(limit, since) (since < limit) /* Whether a command of that age proves anything. */
+#define PROVEN(limit, since) (limit - since) /* How long it proves a belief. */
+#define SURE(r) SURE_TIME
+#define SURE_OF_RENEWAL(p) SURE_TIME
+#define NOTE_SENT(r) skip
+#define NOTE_RENEWAL(p) skip
+#endif
+
+byte key;
+TIME ttl;
 
 /* An ID is `waiting` while its command may begin a belief, and `leased` while it is a lease. Otherwise it stands for no command. */
 mtype = { unused, waiting, leased };
 mtype status[ALL + 1] = unused;
-byte age[ALL + 1]; /* The ticks since the command was sent. */
+TIME age[ALL + 1]; /* The ticks since the command was sent. */
 bool granted[ALL + 1]; /* The store replied that the command acquired the key. */
 bool hasFormer[2];
 
 byte lease[2]; /* The request ID of the lease of each process, or 0. */
-byte left[2]; /* The ticks until its deadline. */
+TIME left[2]; /* The ticks until its deadline. */
 byte inside[2]; /* The callers of the process that rely on the lease. */
 
-byte renewed[2]; /* The request ID that the last renewal of the process names, or 0. */
-byte renewalAge[2];
-bool renewalReplied[2];
+byte renewed[2 * RENEWALS]; /* The request ID that the renewal names, or 0. */
+TIME renewalAge[2 * RENEWALS];
+bool renewalReplied[2 * RENEWALS];
+#define RENEWAL(p) ((p) * RENEWALS + k) /* The renewal that a step is about. */
 
 #ifdef SLEEP
 bool asleep; /* The machine of the first process sleeps, and its monotonic clock stands still. */
@@ -55,17 +83,16 @@ bool maySleep = true;
 #endif
 #define AWAKE(p) (p != 0 || !asleep)
 
-#define me (_pid - 1)
 #define BELIEVES(p) (inside[p] > 0 && left[p] > 0 && AWAKE(p))
 #define HAS_HOLD(p) ((key == lease[p] || key == REVOKED(lease[p])) && ttl >= left[p])
 
 inline check() {
   /* The property: no two callers believe that they hold the lock. */
-  assert((BELIEVES(0) -> inside[0] : 0) + (BELIEVES(1) -> inside[1] : 0) <= 1);
+  CLAIM((BELIEVES(0) -> inside[0] : 0) + (BELIEVES(1) -> inside[1] : 0) <= 1);
 #ifndef ONLY_PROPERTY
   /* Step 5 of the proof, which is stronger: while a caller believes, the store has its hold. */
-  assert(!BELIEVES(0) || HAS_HOLD(0));
-  assert(!BELIEVES(1) || HAS_HOLD(1))
+  CLAIM(!BELIEVES(0) || HAS_HOLD(0));
+  CLAIM(!BELIEVES(1) || HAS_HOLD(1))
 #endif
 }
 
@@ -73,9 +100,11 @@ inline check() {
 #define STRIDE 2 /* A draw skips this many tokens, for hand-offs. `FENCING_STRIDE` in port.ts */
 #define DRAWS 5
 byte draws, fence; /* The last token that may be in use. */
-byte token[ALL + 1], renewalToken[2]; /* The tokens in replies and leases. */
+byte token[ALL + 1], renewalToken[2 * RENEWALS]; /* The tokens in replies and leases. */
 byte highest; /* The highest token with which a body began. */
 byte handedOff[2]; /* The tokens that the lease used in hand-offs. */
+/* No client runs a command again once it has passed on the reply. */
+#define MAY_GRANT(r) (draws < DRAWS && status[r] != leased)
 #define MAY_DRAW (draws < DRAWS)
 
 inline draw(t) { /* scripts/token.ts */
@@ -94,29 +123,35 @@ inline use(t) { /* The property: tokens rise with the order of beliefs. */
   highest = t
 }
 #else
+#define MAY_GRANT(r) true
 #define MAY_DRAW true
 #endif
 
 /* ---- the store: each step is one script ---------------------------------------------------------------- */
 
+#ifndef TRACE
 inline startTtl() { /* The store's clock may be fast by one tick in a lock time. */
   if :: ttl = LOCK_TIME :: ttl = LOCK_TIME - 1 fi
 }
 
-inline grant(r) {
-  key = r;
-  startTtl();
-#ifdef TOKENS
-  if :: status[r] == waiting && !granted[r] -> draw(token[r]) :: else fi;
-#endif
-  granted[r] = (status[r] == waiting)
+inline prolong() {
+  if :: ttl = LOCK_TIME :: ttl < LOCK_TIME -> ttl = LOCK_TIME - 1 fi
+}
+
+inline prolongLate() { /* An earlier renewal runs late. Its lock time was shorter. */
+  if :: ttl == 1 -> ttl = 2 :: else fi
+}
+
+inline reserve(p) {
+  key = RESERVED(p);
+  ttl = CLAIM_TIME
 }
 
 inline passOn() { /* `pass_on` in queue.ts. The queue decides nothing, so here it gives any answer. */
   if
   :: key = 0; ttl = 0
-  :: key = RESERVED(0); ttl = CLAIM_TIME
-  :: key = RESERVED(1); ttl = CLAIM_TIME
+  :: reserve(0)
+  :: reserve(1)
   fi
 }
 
@@ -132,40 +167,89 @@ inline anyId() {
   fi
 }
 
+inline ownId() {
+  if
+  :: r = me * LIVE + 1
+#if LIVE > 1
+  :: r = me * LIVE + 2
+#endif
+#if LIVE > 2
+  :: r = me * LIVE + 3
+#endif
+#ifdef LATE_RENEWAL_REVIVES
+  :: r = FORMER(me)
+#endif
+  fi
+}
+
+inline unusedId() {
+  q = me * LIVE + 1;
+  do
+  :: q <= (me + 1) * LIVE && status[q] != unused -> q++
+  :: else -> break
+  od
+}
+#endif
+
+inline grant(r) {
+  key = r;
+  startTtl();
+#ifdef TOKENS
+  if :: status[r] == waiting && !granted[r] -> draw(token[r]) :: else fi;
+#endif
+  granted[r] = (status[r] == waiting)
+}
+
+inline anyRenewal() {
+  if
+  :: k = 0
+#if RENEWALS > 1
+  :: k = 1
+#endif
+#if RENEWALS > 2
+  :: k = 2
+#endif
+  fi
+}
+
 #define SENT(r) (r > 2 * LIVE -> hasFormer[OWNER(r)] : status[r] != unused)
 #define IS_FORMER(r) (r > 2 * LIVE && r <= ALL)
+#define HAS_FORMER_HOLD(p) (key == FORMER(p) || key == REVOKED(FORMER(p)))
 
 active proctype store() {
-  byte r;
+  byte r, k;
   do
   :: atomic {
        anyId();
+       anyRenewal();
        if
        /* acquire.ts, enqueue.ts: the key is free, or reserved for the ticket. */
-       :: SENT(r) && (key == 0 || key == RESERVED(OWNER(r))) && MAY_DRAW -> grant(r)
+       :: IS(grantStep) && SENT(r) && (key == 0 || key == RESERVED(OWNER(r))) && MAY_GRANT(r) -> grant(r)
        /* enqueue.ts: the key is free, and another waiter is first. */
-       :: SENT(r) && key == 0 -> key = RESERVED(1 - OWNER(r)); ttl = CLAIM_TIME
+       :: IS(reserveStep) && SENT(r) && key == 0 -> if :: reserve(0) :: reserve(1) fi
 #ifdef ACQUIRE_BLINDLY
        /* RULE ACQUIRE_BLINDLY: only a free key is acquired. */
        :: SENT(r) && key != r -> grant(r)
 #endif
-       /* renew.ts: the last renewal of a process. */
-       :: renewed[OWNER(r)] == r && key == r && MAY_DRAW ->
-          if :: ttl = LOCK_TIME :: ttl < LOCK_TIME -> ttl = LOCK_TIME - 1 fi;
+       /* renew.ts */
+       :: IS(renewStep) && renewed[RENEWAL(OWNER(r))] == r && key == r && MAY_DRAW ->
+          prolong();
 #ifdef TOKENS
-          if :: status[r] == waiting && !renewalReplied[OWNER(r)] -> draw(renewalToken[OWNER(r)]) :: else fi;
+          if :: status[r] == waiting && !renewalReplied[RENEWAL(OWNER(r))] -> draw(renewalToken[RENEWAL(OWNER(r))]) :: else fi;
 #endif
-          renewalReplied[OWNER(r)] = true
-       /* renew.ts: an earlier renewal runs late. Its lock time was shorter. */
-       :: SENT(r) && key == r ->
+          renewalReplied[RENEWAL(OWNER(r))] = true
+       /* renew.ts: a renewal whose reply does not count. */
+       :: IS(renewStep) && SENT(r) && key == r ->
 #ifdef RENEWAL_SHORTENS
           /* RULE RENEWAL_SHORTENS: a renewal never shortens the lock time. `prolong` in renew.ts */
           ttl = 1
 #else
-          if :: ttl == 1 -> ttl = 2 :: else fi
+          prolongLate()
 #endif
        /* release.ts: the key holds the request ID, or its revoked form. */
-       :: IS_FORMER(r) && (key == r || key == REVOKED(r)) -> passOn()
+       :: IS(freeStep) && IS_FORMER(r) && (key == r || key == REVOKED(r)) -> passOn()
+       /* dequeue.ts: the waiter with the reservation leaves. */
+       :: IS(freeStep) && key >= RESERVED(0) -> passOn()
 #ifdef RELEASE_BLINDLY
        /* RULE RELEASE_BLINDLY: a release compares the key first. */
        :: IS_FORMER(r) && SENT(r) -> passOn()
@@ -182,32 +266,44 @@ active proctype store() {
        /* RULE REUSED_ID: each request ID belongs to one command. Otherwise, the release of an earlier command may run late. */
        :: status[r] == leased && key == r && hasFormer[OWNER(r)] -> passOn()
 #endif
-       /* release-and-enqueue.ts: it ends an earlier hold of its process, and acquires the key in the same step. */
-       :: SENT(r) && !IS_FORMER(r) && key == FORMER(OWNER(r)) && MAY_DRAW -> grant(r)
+       /* release-and-enqueue.ts: it ends an earlier hold of its process, revoked or not, and acquires the key in the same step. */
+       :: IS(grantStep) && SENT(r) && !IS_FORMER(r) && HAS_FORMER_HOLD(OWNER(r)) && MAY_GRANT(r) -> grant(r)
        /* revoke.ts: the key keeps others out for the time that the hold has left. */
-       :: key == r ->
+       :: IS(revokeStep) && key == r ->
 #ifdef REVOKED_IS_FREE
           /* RULE REVOKED_IS_FREE: a revoked hold keeps others out until it expires or its process releases it. */
           key = 0; ttl = 0
 #else
           key = REVOKED(r)
 #endif
-       :: else
+       OTHERWISE
        fi;
        r = 0;
-       check()
+       k = 0;
+       check();
+       NEXT
      }
   od
 }
 
 /* ---- the processes -------------------------------------------------------------------------------------- */
 
-inline noRenewal(p) {
-  renewed[p] = 0;
-  renewalAge[p] = 0;
-  renewalReplied[p] = false;
+inline noRenewal(n) {
+  renewed[n] = 0;
+  renewalAge[n] = 0;
+  renewalReplied[n] = false;
 #ifdef TOKENS
-  renewalToken[p] = 0
+  renewalToken[n] = 0
+#endif
+}
+
+inline noRenewals(p) {
+  noRenewal((p) * RENEWALS);
+#if RENEWALS > 1
+  noRenewal((p) * RENEWALS + 1);
+#endif
+#if RENEWALS > 2
+  noRenewal((p) * RENEWALS + 2);
 #endif
 }
 
@@ -247,26 +343,26 @@ inline believe(id, since) {
   /* RULE BELIEF_FROM_REPLY: a belief counts from before its command was sent, not from the reply. `prove` in lease.ts */
   left[me] = SURE_TIME;
 #else
-  left[me] = SURE_TIME - since;
+  left[me] = PROVEN(SURE(id), since);
 #endif
 #ifdef TOKENS
-  if :: renewalToken[me] > token[id] -> token[id] = renewalToken[me] :: else fi;
+  if :: renewalToken[RENEWAL(me)] > token[id] -> token[id] = renewalToken[RENEWAL(me)] :: else fi;
   use(token[id]);
 #endif
   if :: id <= 2 * LIVE -> status[id] = leased; age[id] = 0; granted[id] = false :: else fi;
   close();
-  noRenewal(me)
+  noRenewals(me)
 }
 
-/* `lease.end()`, and `lose()` at the deadline. */
+/* `lease.end()`, and `lose()` when the process notices its deadline or a loss. */
 inline endLease(p) {
   inside[p] = 0;
   left[p] = 0;
   forget(lease[p], p);
 #ifdef LATE_RENEWAL_REVIVES
-  if :: renewed[p] != 0 -> renewed[p] = FORMER(p) :: else fi;
+  if :: renewed[p] != 0 -> renewed[p] = FORMER(p) :: else fi; /* Without more renewals. */
 #else
-  noRenewal(p);
+  noRenewals(p);
 #endif
 #ifdef TOKENS
   handedOff[p] = 0;
@@ -275,42 +371,24 @@ inline endLease(p) {
 }
 
 inline send() { /* `newRequest` in acquisition.ts: a new request ID for each command. */
-  q = me * LIVE + 1;
-  do
-  :: q <= (me + 1) * LIVE && status[q] != unused -> q++
-  :: else -> break
-  od;
-  if :: q <= (me + 1) * LIVE -> status[q] = waiting :: else fi;
+  unusedId();
+  if :: q <= (me + 1) * LIVE -> status[q] = waiting; NOTE_SENT(q) :: else fi;
   q = 0
 }
 
-inline ownId() {
-  if
-  :: r = me * LIVE + 1
-#if LIVE > 1
-  :: r = me * LIVE + 2
-#endif
-#if LIVE > 2
-  :: r = me * LIVE + 3
-#endif
-#ifdef LATE_RENEWAL_REVIVES
-  :: r = FORMER(me)
-#endif
-  fi
-}
-
 active [2] proctype process() {
-  byte r, q;
+  byte r, q, k;
   do
   :: atomic {
        AWAKE(me);
        ownId();
+       anyRenewal();
        if
-       :: lease[me] == 0 -> send()
+       :: IS(sendStep) && lease[me] == 0 -> send()
        /* `#granted`: the reply arrives. */
-       :: status[r] == waiting && granted[r] && age[r] < SURE_TIME -> believe(r, age[r])
+       :: IS(believeStep) && status[r] == waiting && granted[r] && MAY_PROVE(SURE(r), age[r]) -> believe(r, age[r])
        /* `#confirm`: a renewal must prove a hold that the process only found. `renew` in renewals.ts: the watchdog. */
-       :: status[r] != unused -> noRenewal(me); renewed[me] = r
+       :: IS(sendRenewalStep) && status[r] != unused -> noRenewal(RENEWAL(me)); renewed[RENEWAL(me)] = r; NOTE_RENEWAL(RENEWAL(me))
 #ifdef FOUND_IS_GRANTED
        /* RULE FOUND_IS_GRANTED: a process that only finds its request ID in the store does not believe yet. */
        :: status[r] == waiting && key == r -> believe(r, 0)
@@ -320,23 +398,30 @@ active [2] proctype process() {
        :: status[r] == waiting && key == RESERVED(me) -> believe(r, 0)
 #endif
        /* `#confirmed`, and `Renewals`: the reply to a renewal. */
-       :: renewed[me] == r && renewalReplied[me] && renewalAge[me] < SURE_TIME ->
+       :: renewed[RENEWAL(me)] == r && renewalReplied[RENEWAL(me)] && MAY_PROVE(SURE_OF_RENEWAL(RENEWAL(me)), renewalAge[RENEWAL(me)]) ->
           if
-          :: status[r] == waiting -> believe(r, renewalAge[me])
-          :: lease[me] == r ->
-             if :: left[me] < SURE_TIME - renewalAge[me] -> left[me] = SURE_TIME - renewalAge[me] :: else fi;
-             noRenewal(me)
+          :: IS(believeStep) && status[r] == waiting -> believe(r, renewalAge[RENEWAL(me)])
+          :: IS(extendStep) && lease[me] == r ->
+             if
+             :: left[me] < PROVEN(SURE_OF_RENEWAL(RENEWAL(me)), renewalAge[RENEWAL(me)]) ->
+                left[me] = PROVEN(SURE_OF_RENEWAL(RENEWAL(me)), renewalAge[RENEWAL(me)])
+             :: else
+             fi;
+             noRenewal(RENEWAL(me))
 #ifdef LATE_RENEWAL_REVIVES
           /* RULE LATE_RENEWAL_REVIVES: a lease ends for good. A late reply to a renewal does not revive it. `sureUntil` in lease.ts */
-          :: lease[me] == 0 && r == FORMER(me) -> believe(r, renewalAge[me])
-          :: else -> noRenewal(me)
+          :: lease[me] == 0 && r == FORMER(me) -> believe(r, renewalAge[RENEWAL(me)])
+          OTHERWISE -> noRenewal(RENEWAL(me))
 #endif
           fi
        /* release.ts in lock/, and `releaseAndEnqueue` in exclusive-queue.ts: the belief ends before the command is sent. */
-       :: lease[me] != 0 -> endLease(me)
-       :: lease[me] != 0 -> endLease(me); send()
+       :: IS(endLeaseStep) && lease[me] != 0 -> endLease(me)
+       :: IS(endAndSendStep) && lease[me] != 0 -> endLease(me); send()
        /* `abandon` in acquisition.ts: no caller waits anymore. */
-       :: lease[me] == 0 -> close(); noRenewal(me)
+       :: IS(abandonStep) && lease[me] == 0 -> close(); noRenewals(me)
+       /* `#decline` in acquisition.ts: it renounces one hold. */
+       :: IS(renounceStep) && status[r] == waiting && renewed[RENEWAL(me)] != r -> forget(r, me)
+       :: IS(renounceStep) && status[r] == waiting && renewed[RENEWAL(me)] == r -> noRenewal(RENEWAL(me)); forget(r, me)
 #ifdef TOKENS
        /* `handOff` in exclusive-queue.ts: the next caller gets the next token. `mayContinue` limits the number. */
        :: lease[me] != 0 && left[me] > 0 && handedOff[me] < STRIDE - 1 ->
@@ -352,18 +437,24 @@ active [2] proctype process() {
        /* RULE HAND_OFF_RESTARTS: a hand-off keeps the deadline of the lease. */
        :: lease[me] != 0 && left[me] > 0 -> left[me] = SURE_TIME
 #endif
-       :: else
+       OTHERWISE
        fi;
        r = 0;
-       check()
+       k = 0;
+       check();
+       NEXT
      }
   od
 }
 
 /* ---- time ---------------------------------------------------------------------------------------------- */
 
-inline grow(a) { /* An older command proves nothing, so it needs no exact age. */
-  if :: a < SURE_TIME -> a++ :: else fi
+inline grow(a, limit) { /* An older command proves nothing, so it needs no exact age. */
+  if :: a < limit -> a = a + ELAPSED :: else fi
+}
+
+inline growRenewal(n) {
+  if :: renewed[n] != 0 -> grow(renewalAge[n], SURE_OF_RENEWAL(n)) :: else fi
 }
 
 inline tickProcess(p) {
@@ -372,17 +463,20 @@ inline tickProcess(p) {
      q = p * LIVE + 1;
      do
      :: q <= (p + 1) * LIVE ->
-        if :: status[q] == waiting -> grow(age[q]) :: else fi;
+        if :: status[q] == waiting -> grow(age[q], SURE(q)) :: else fi;
         q++
      :: else -> break
      od;
      q = 0;
-     if :: renewed[p] != 0 -> grow(renewalAge[p]) :: else fi;
-     if
-     :: left[p] > 1 -> left[p]--
-     :: left[p] == 1 -> endLease(p)
-     :: else
-     fi
+     growRenewal((p) * RENEWALS);
+#if RENEWALS > 1
+     growRenewal((p) * RENEWALS + 1);
+#endif
+#if RENEWALS > 2
+     growRenewal((p) * RENEWALS + 2);
+#endif
+     /* The lease itself ends when the process notices its deadline. */
+     if :: left[p] > ELAPSED -> left[p] = left[p] - ELAPSED :: else -> left[p] = 0 fi
   :: else
   fi
 }
@@ -391,11 +485,12 @@ active proctype time() {
   byte q;
   do
   :: d_step {
-       if :: ttl > 0 -> ttl-- :: else fi;
-       if :: ttl == 0 -> key = 0 :: else fi;
+       IS(tickStep);
+       if :: ttl > ELAPSED -> ttl = ttl - ELAPSED :: else -> ttl = 0; key = 0 fi;
        tickProcess(0);
        tickProcess(1);
-       check()
+       check();
+       NEXT
      }
 #ifdef SLEEP
   /* One machine sleeps once. The processes are alike, so it is that of the first one. */
@@ -405,7 +500,7 @@ active proctype time() {
 #ifndef SLEEP_UNNOTICED
        /* RULE SLEEP_UNNOTICED: after a suspension, only commands that were sent later prove anything. certainty.ts */
        left[0] = 0;
-       if :: renewed[0] != 0 -> renewalAge[0] = SURE_TIME :: else fi;
+       if :: renewed[0] != 0 -> renewalAge[0] = SURE_TIME :: else fi; /* Without more renewals. */
        q = 1;
        do
        :: q <= LIVE ->
@@ -420,3 +515,9 @@ active proctype time() {
 #endif
   od
 }
+
+#ifdef TRACE
+active proctype reader() {
+  read()
+}
+#endif

@@ -3,11 +3,11 @@
 // SPIN translates each model to a C program, which visits all of its states. A line for each search shows the result. A model must have no
 // error. A mutant removes one rule, and must have one. With `--large`, the models have larger bounds. With `--trail`, the program also prints
 // the steps of each counterexample.
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { buildVerifier, fileOf, need, runVerifier } from "./verifier";
 import { judge, unreachedIn, type Search } from "./verdict";
 import { MODELS, type Model } from "./models";
 
@@ -23,7 +23,6 @@ if (unknown.length > 0) {
 
 /** The longest path on which a model is searched. A longer one counts as a failure. */
 const LONGEST_PATH = 5_000_000;
-const MEMORY_MB = 4_000;
 /**
  * The options of gcc and of the verifier if assertions are searched, or cycles in which each process goes on. Also the longest path on which
  * a mutant is searched. A search that finds an error need not be complete, and short paths are easier to read.
@@ -48,16 +47,9 @@ function run(name: string, { searches: [first], isLiveness = false }: Model, sea
   const folder = mkdtempSync(join(tmpdir(), "lockweave-spec-"));
   try {
     const { gcc, pan, longestError } = isLiveness ? CYCLES : ASSERTIONS;
-    const model = resolve(__dirname, `${name}.pml`);
-    const defines = search.defines.map((define) => `-D${define}`);
     const longest = search.isMutant ? longestError : LONGEST_PATH;
-    need(folder, "spin", ...defines, "-a", model);
-    const options = ["-O2", "-w", "-DNOREDUCE", `-DMEMLIM=${MEMORY_MB}`, ...gcc];
-    need(folder, "gcc", ...options, "-o", "pan", "pan.c");
-    const { stdout } = spawnSync(join(folder, "pan"), [`-m${longest}`, ...pan], {
-      cwd: folder,
-      encoding: "utf8",
-    });
+    buildVerifier(folder, name, search.defines, ["-DNOREDUCE", ...gcc]);
+    const stdout = runVerifier(folder, [`-m${longest}`, ...pan]);
     const { problem, states, depth } = judge(stdout, search);
     const title = [name, ...search.defines].join(" ");
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
@@ -72,20 +64,12 @@ function run(name: string, { searches: [first], isLiveness = false }: Model, sea
     const hasTrail = search.isMutant
       ? problem === undefined
       : problem?.startsWith("there is an error") === true;
-    if (flags.trail && hasTrail)
-      console.log(need(folder, "spin", ...defines, "-p", "-g", "-t", "-k", `${name}.pml.trail`, model));
+    if (flags.trail && hasTrail) {
+      const defines = search.defines.map((define) => `-D${define}`);
+      const trail = ["-p", "-g", "-t", "-k", `${name}.pml.trail`];
+      console.log(need(folder, "spin", ...defines, ...trail, fileOf(name)));
+    }
   } finally {
     rmSync(folder, { recursive: true });
   }
-}
-
-/** Runs a program that must succeed, and returns its output. */
-function need(folder: string, program: string, ...args: readonly string[]): string {
-  const { status, stdout, stderr, error } = spawnSync(program, args, {
-    cwd: folder,
-    encoding: "utf8",
-    maxBuffer: 2 ** 28,
-  });
-  if (status === 0) return stdout;
-  throw new Error(`${program} ${args.join(" ")} failed: ${stdout ?? ""}${stderr ?? ""}`, { cause: error });
 }

@@ -16,6 +16,8 @@ export interface Reach {
   /** The number of schedules with problems after which to stop. */
   readonly mostFailures?: number;
   readonly tamper?: Tamper;
+  /** Whether to record each schedule in the steps of the model in `lock.pml`. */
+  readonly isModeled?: boolean;
   /** Called with each schedule that has run. */
   readonly onSeen?: (story: Story, choices: readonly Choice[]) => void;
 }
@@ -99,8 +101,8 @@ class Exploration {
   }
 
   async #live(choices: readonly Choice[], countsOptions: boolean): Promise<Story> {
-    const { tamper = (store) => store, onSeen } = this.#reach;
-    const story = await live(this.#plan, choices, { countsOptions, tamper });
+    const { tamper = (store) => store, isModeled = false, onSeen } = this.#reach;
+    const story = await live(this.#plan, choices, { countsOptions, tamper, isModeled });
     const seen = this.#seen;
     seen.schedules += 1;
     seen.distinct.add(story.orderFingerprint);

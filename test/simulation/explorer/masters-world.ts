@@ -52,13 +52,14 @@ class MastersWorld implements Judge {
   readonly #underWay = new Map<string, SimulatedProcess>();
   #entries = 0;
 
-  constructor(plan: Plan, masters: number, { isTraced = false, tamper = (store) => store }: Manner) {
+  constructor(plan: Plan, masters: number, manner: Manner) {
+    const { tamper = (store) => store } = manner;
     this.#mayStop = plan.mayStop ?? false;
     this.#schedule.onStop = () => {
       for (const { clock } of this.#processes) clock.stopsFor(FREEZE_MS);
       this.#schedule.pass(FREEZE_MS);
     };
-    this.#narrator = new Narrator(this.#schedule, isTraced, this.#mayStop);
+    this.#narrator = new Narrator(this.#schedule, manner, this.#mayStop);
     this.#masters = Array.from({ length: masters }, () => this.#newMaster(tamper));
     for (const number of new Set(plan.calls.map(({ process }) => process))) this.#addProcess(number);
     this.#masters.forEach((master, index) => {

@@ -7,6 +7,8 @@ import { Invariants } from "../invariants";
 import { SimulatedProcess } from "../process";
 import { ProcessClock } from "../process-clock";
 import { SimulatedServer } from "../server";
+import type { Belief } from "../../spec/model-trace";
+import { Recording } from "../../spec/recording";
 import { StoppingClock } from "../../support/stopping-clock";
 import { Schedule } from "./schedule";
 import { Narrator, type Choice, type Judge, type Manner, type Plan, type Story } from "./story";
@@ -35,22 +37,30 @@ class SmallWorld implements Judge {
   readonly #processes: SimulatedProcess[] = [];
   readonly #narrator: Narrator;
   readonly #mayStop: boolean;
+  readonly #recording: Recording | undefined;
   readonly #callers = new Set<Caller>();
   /** The callers that wait for several keys. */
   readonly #partly = new Set<{ readonly process: SimulatedProcess }>();
   /** The number of callers that wait or are inside. */
   #underWay = 0;
 
-  constructor(plan: Plan, { tamper = (store) => store, isTraced = false }: Manner) {
+  constructor(plan: Plan, manner: Manner) {
+    const { tamper = (store) => store, isModeled = false } = manner;
     const { mayStop = false } = plan;
     this.#mayStop = mayStop;
+    this.#recording = isModeled
+      ? new Recording(
+          () => this.#schedule.now(),
+          () => this.#believed(),
+        )
+      : undefined;
     this.#schedule.onStop = () => {
       // All processes stop, because nothing else happens meanwhile.
       for (const { clock } of this.#processes) clock.stopsFor(FREEZE_MS);
       this.#schedule.pass(FREEZE_MS);
       this.#invariants.healed(); // No process could take a key that was free meanwhile.
     };
-    this.#narrator = new Narrator(this.#schedule, isTraced, mayStop);
+    this.#narrator = new Narrator(this.#schedule, manner, mayStop);
     let invariants: Invariants | undefined;
     const schedule = this.#schedule;
     this.#server = new SimulatedServer(
@@ -62,7 +72,7 @@ class SmallWorld implements Judge {
         });
         return invariants.truth;
       },
-      tamper,
+      (store) => this.#recording?.ofServer(tamper(store)) ?? tamper(store),
       () => this.#invariants.checkBeliefs(),
     );
     if (invariants === undefined) throw new Error("Expected the server to ask for the truth");
@@ -79,7 +89,13 @@ class SmallWorld implements Judge {
       });
       wires.push(wire);
       const runtimeClock = mayStop ? new StoppingClock(clock, schedule.stops.beforeRead) : clock;
-      const process = new SimulatedProcess(number, clock, wire, COMMAND_TIMEOUT_MS, runtimeClock);
+      const process = new SimulatedProcess(
+        number,
+        clock,
+        this.#recording?.ofProcess(number, wire) ?? wire,
+        COMMAND_TIMEOUT_MS,
+        runtimeClock,
+      );
       this.#processes.push(process);
       const fault = (what: string, happen: () => void): void =>
         void schedule.add("fault", number, `process ${number} ${what}`, Infinity, happen);
@@ -116,8 +132,11 @@ class SmallWorld implements Judge {
     });
   }
 
-  run(choices: readonly Choice[], countsOptions: boolean): Promise<Story> {
-    return this.#narrator.live(this, choices, countsOptions);
+  async run(choices: readonly Choice[], countsOptions: boolean): Promise<Story> {
+    const story = await this.#narrator.live(this, choices, countsOptions);
+    const recording = this.#recording;
+    recording?.end();
+    return recording === undefined ? story : { ...story, modelTraces: recording.traces };
   }
 
   get problems(): readonly string[] {
@@ -130,6 +149,15 @@ class SmallWorld implements Judge {
 
   checkBeliefs(): void {
     this.#invariants.checkBeliefs();
+    this.#recording?.look();
+  }
+
+  *#believed(): Generator<Belief> {
+    for (const { lock, process } of this.#callers) {
+      const { storeValue } = lock;
+      if (process.clock.isDead || storeValue === undefined) continue;
+      yield { key: lock.key, process: process.number, requestId: storeValue, leftMs: lock.remaining() };
+    }
   }
 
   check(): void {

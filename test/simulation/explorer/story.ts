@@ -1,4 +1,5 @@
 import type { LockOptions } from "../../../runtime/lock/settings";
+import type { ModelTrace } from "../../spec/model-trace";
 import type { Tamper } from "../tampering";
 import { Fingerprint } from "./fingerprint";
 import { withShortIds } from "./names";
@@ -44,6 +45,8 @@ export interface Story {
   readonly carriedOut: readonly Executed[];
   readonly endedAfterMs: number;
   readonly trace: readonly string[];
+  /** The run in the steps of the model, if it was recorded and the model says something about it. */
+  readonly modelTraces?: readonly ModelTrace[];
 }
 
 /** How a schedule runs. */
@@ -53,6 +56,8 @@ export interface Manner {
   /** Whether to count the possible deviations. */
   readonly countsOptions?: boolean;
   readonly tamper?: Tamper;
+  /** Whether to record the run in the steps of the model in `lock.pml`. */
+  readonly isModeled?: boolean;
 }
 
 /** No schedule takes this long unless it never ends. */
@@ -77,10 +82,13 @@ export class Narrator {
   readonly #fingerprint = new Fingerprint();
   readonly #trace: string[] | undefined;
   readonly #mayStop: boolean;
+  /** Whether the schedule goes on after a problem, so that the model can judge it, too. */
+  readonly #goesOn: boolean;
 
-  constructor(schedule: Schedule, isTraced: boolean, mayStop: boolean) {
+  constructor(schedule: Schedule, { isTraced = false, isModeled = false }: Manner, mayStop: boolean) {
     this.#schedule = schedule;
     this.#mayStop = mayStop;
+    this.#goesOn = isModeled;
     this.#trace = isTraced ? [] : undefined;
   }
 
@@ -89,7 +97,7 @@ export class Narrator {
     const startedAt = this.#schedule.now();
     const { problems } = judge;
     let [step, chosen] = [0, 0];
-    for (; problems.length === 0; step += 1) {
+    for (; problems.length === 0 || this.#goesOn; step += 1) {
       const next = this.#schedule.next();
       if (next === undefined) break;
       const choice = choices[chosen];
@@ -103,6 +111,7 @@ export class Narrator {
       if (counts) options[step] = deviations + (this.#mayStopIn(next) ? this.#schedule.stops.reads : 0);
       if (step > MOST_STEPS || this.#schedule.now() - startedAt > LONGEST_MS) {
         judge.report("it never ends");
+        break;
       }
     }
     if (problems.length === 0) judge.checkTheEnd();
