@@ -59,7 +59,9 @@ function isInside(path: string, other: string): boolean {
 
 /** Returns the directories of the packages to which the project and its sources belong. */
 function packagesOf({ config, sources }: Project): string[] {
-  const directories = new Set([config, ...sources].map((file) => dirname(resolve(file))));
+  // TypeScript 7 also lists the declaration files of linked packages.
+  const written = sources.filter((path) => !/\.d\.[cm]?ts$/.test(path));
+  const directories = new Set([config, ...written].map((file) => dirname(resolve(file))));
   const found = [...directories].flatMap((directory) => packageAround(directory) ?? []);
   return [...new Set(found)];
 }
