@@ -106,8 +106,7 @@ function isVoid(ts: Parser, { fn, holder, type }: JoinPoint): boolean {
 /** Returns a parameter that the body declares again with `var`. */
 function redeclaredParameter(ts: Parser, fn: LockableFunction): string | undefined {
   const parameters = parameterNames(ts, fn);
-  const names = varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name));
-  return names.find(({ text }) => parameters.includes(text))?.text;
+  return varNames(ts, fn).find(({ text }) => parameters.includes(text))?.text;
 }
 
 /**
@@ -129,7 +128,7 @@ export function duplicateOfParameter(
 
 /** Returns a name that the body declares twice. A function allows that, at least in JavaScript, and a block does not. */
 export function declaredTwice(ts: Parser, fn: LockableFunction): TS.Identifier | undefined {
-  const vars = new Set(varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name).map(({ text }) => text)));
+  const vars = new Set(varNames(ts, fn).map(({ text }) => text));
   const functions = new Set<string>();
   return declaredAtTop(ts, fn).find(({ name: { text }, isFunction }) => {
     const isAgain = vars.has(text) || (isFunction && functions.has(text));
@@ -143,15 +142,47 @@ export function declaredTwice(ts: Parser, fn: LockableFunction): TS.Identifier |
  * that, and so does any function in a block of sloppy code. That includes the output of esbuild, which ignores `strict` in tsconfig.json.
  */
 function hoistsOneOf(ts: Parser, fn: LockableFunction, names: ReadonlySet<string>): boolean {
-  const parameters = parameterNames(ts, fn);
-  const vars = varsIn(ts, fn.body).flatMap(({ name }) => namesIn(ts, name).map(({ text }) => text));
-  return [...vars, ...functionsIn(ts, fn.body)].some((name) => names.has(name) && !parameters.includes(name));
+  const hoisted = [...varNames(ts, fn), ...functionsIn(ts, fn.body)];
+  return oneOf(hoisted, ts, fn, names) !== undefined;
 }
 
-function functionsIn(ts: Parser, node: TS.Node): string[] {
-  const names: string[] = [];
+/**
+ * Returns a name that the body declares, and that hides one of these names from the woven code in the same function.
+ *
+ * @param names the names that the tag uses
+ */
+export function hiddenName(
+  source: Source,
+  fn: LockableFunction,
+  names: ReadonlySet<string>,
+): TS.Identifier | undefined {
+  const { ts } = source;
+  const isSloppy = moduleSyntax(source) !== "esm";
+  const hoisted = [...varNames(ts, fn), ...(isSloppy ? functionsIn(ts, fn.body) : [])];
+  // Only the body of a generator is in a block of its own.
+  const others = fn.asteriskToken === undefined ? declaredAtTop(ts, fn).map(({ name }) => name) : [];
+  return oneOf([...hoisted, ...others], ts, fn, names);
+}
+
+function varNames(ts: Parser, { body }: LockableFunction): TS.Identifier[] {
+  return varsIn(ts, body).flatMap(({ name }) => namesIn(ts, name));
+}
+
+/** Returns a declared name that is one of the names, and no parameter. */
+function oneOf(
+  declared: readonly TS.Identifier[],
+  ts: Parser,
+  fn: LockableFunction,
+  names: ReadonlySet<string>,
+): TS.Identifier | undefined {
+  const parameters = parameterNames(ts, fn);
+  return declared.find(({ text }) => names.has(text) && !parameters.includes(text));
+}
+
+function functionsIn(ts: Parser, node: TS.Node): TS.Identifier[] {
+  const names: TS.Identifier[] = [];
   ts.forEachChild(node, (child) => {
-    if (ts.isFunctionDeclaration(child) && child.name !== undefined) names.push(child.name.text);
+    if (ts.isFunctionDeclaration(child) && child.name !== undefined) names.push(child.name);
     if (!ts.isFunctionLike(child)) names.push(...functionsIn(ts, child));
   });
   return names;
@@ -198,11 +229,12 @@ function assignedParameters(source: Source, fn: LockableFunction): string[] {
   const assigned = assignedIn(ts, fn.body, parameters);
   const isSloppy = moduleSyntax(source) !== "esm";
   // In sloppy code, a function in a block also sets the variable of its name, except a parameter of the same function.
-  const functions = isSloppy ? functionsIn(ts, fn.body).filter((name) => parameters.has(name)) : [];
+  const functions = isSloppy ? functionsIn(ts, fn.body).map(({ text }) => text) : [];
   // A function in a parameter's default may use the outer parameter. In sloppy code, `arguments` may, too. ES modules are never sloppy.
   const captured = new Set(fn.parameters.flatMap((parameter) => [...closuresIn(ts, parameter)]));
   if (isSloppy && identifiersIn(ts, fn.body).has("arguments")) return [];
-  return [...new Set([...assigned, ...functions])].filter((name) => !captured.has(name));
+  const all = new Set([...assigned, ...functions.filter((name) => parameters.has(name))]);
+  return [...all].filter((name) => !captured.has(name));
 }
 
 /**

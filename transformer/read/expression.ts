@@ -22,6 +22,17 @@ export function isExpression({ ts, file: { languageVariant } }: Source, text: st
   return !ts.isSpreadElement(element) && !ts.isOmittedExpression(element);
 }
 
+/** Whether a list of expressions awaits something itself. */
+export function awaits({ ts }: Source, code: string): boolean {
+  const file = ts.createSourceFile("key.ts", `async function key() { [${code}]; }`, ts.ScriptTarget.Latest);
+  const visit = (node: TS.Node): boolean =>
+    ts.isAwaitExpression(node) ||
+    (ts.forEachChild(node, (child) => (!ts.isFunctionLike(child) && visit(child)) || undefined) ?? false);
+  return file.statements.some(
+    (fn) => ts.isFunctionDeclaration(fn) && fn.body !== undefined && visit(fn.body),
+  );
+}
+
 function yields(ts: Parser, node: TS.Node): boolean {
   if (ts.isFunctionLike(node)) return false;
   if (ts.isYieldExpression(node)) return true;

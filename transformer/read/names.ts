@@ -36,6 +36,18 @@ export function identifiersOf({ ts, file: { languageVariant } }: Source, code: s
   return identifiersIn(ts, ts.createSourceFile(name, `[${code}]`, ts.ScriptTarget.Latest));
 }
 
+/** Returns the names that an expression in the file refers to, except those that its own functions bind. */
+export function freeNamesOf(source: Source, code: string): Set<string> {
+  const { ts } = source;
+  const names = identifiersOf(source, code);
+  const unbind = (node: TS.Node): void => {
+    if (ts.isParameter(node)) for (const { text } of namesIn(ts, node.name)) names.delete(text);
+    ts.forEachChild(node, unbind);
+  };
+  unbind(ts.createSourceFile("key.ts", `[${code}]`, ts.ScriptTarget.Latest));
+  return names;
+}
+
 /** Tells whether `identifiersIn` contains a name. Walks the node only if the file's text may contain that name. */
 export function usedNamesIn({ ts, file: { text } }: Source, node: TS.Node): UsedNames {
   let names: Set<string> | undefined;

@@ -1,9 +1,20 @@
 import type { Source } from "../parser/parser";
 import { problem, type Problem } from "../text/problems";
-import { byName, readTogether, type Defaults, type Reading, type Value } from "./attributes";
+import { byName, readTogether, spanOf, type Defaults, type Reading, type Value } from "./attributes";
 import type { JoinPoint } from "./join-points";
 import { readKey, readWholeKey } from "./key";
-import { isReader, namesInKey, plannedTag, readFlag, readOption, type PlannedTag } from "./plan";
+import { awaits } from "./expression";
+import { identifiersOf } from "./names";
+import {
+  expressionsIn,
+  hiddenNameProblems,
+  isReader,
+  plannedTag,
+  readFlag,
+  readOption,
+  type PlannedTag,
+} from "./plan";
+import { isAsync } from "./syntax";
 
 /** A `@needsLock`: a lock that the callers of a function must hold. */
 export interface NeedPlan extends PlannedTag {
@@ -45,8 +56,14 @@ export function planNeed(source: Source, point: JoinPoint, defaults: Defaults): 
     if (value !== undefined) values.set(name, value);
   }
   readTogether(tag, attributes, values, reading);
+  const code = expressionsIn(key, wholeKey, [], []);
+  reading.problems.push(...hiddenNameProblems(source, fn, code));
+  if (!isAsync(ts, fn) && awaits(source, code)) {
+    const at = spanOf(attributes.get("keyName") ?? attributes.get("key")) ?? tag.word;
+    reading.problems.push(problem("awaitInNeed", at));
+  }
   if (reading.problems.length > 0) return reading.problems;
-  const names = namesInKey(source, key, wholeKey, [], []);
+  const names = identifiersOf(source, code);
   return {
     ...plannedTag(point, flag, key, wholeKey, names, values),
     isReadEnough: isReader(values),

@@ -30,7 +30,7 @@ import {
   type KeyPart,
   type WholeKey,
 } from "./key";
-import { identifiersIn, identifiersOf, parameterNames } from "./names";
+import { freeNamesOf, identifiersIn, identifiersOf, parameterNames } from "./names";
 import { attributeCalled } from "./other-names";
 import { returnsValue } from "./returns";
 import {
@@ -38,6 +38,7 @@ import {
   type ExtractedBody,
   duplicateOfParameter,
   declaredTwice,
+  hiddenName,
   narrowedParameters,
 } from "./body";
 import type { LockableFunction } from "./syntax";
@@ -126,13 +127,16 @@ export function plan(source: Source, point: JoinPoint, defaults: Defaults): Plan
   reading.problems.push(...functionProblems(source, point, attributes, values));
   const onFailure = readOnFailure(point, skipValue, attributes, values, reading);
   const expressions = expressionsOf(values, signal);
-  const names = namesInKey(source, key, wholeKey, [when, skipValue, onFailure.failure], expressions);
+  const code = expressionsIn(key, wholeKey, [when, skipValue, onFailure.failure], expressions);
+  // The parser finds the names, because a name may contain an escape: `\u006cock` is `lock`.
+  const names = identifiersOf(source, code);
   const reentrant = isReentrant(values);
   const extracted = extractedBodyOf(source, point, reentrant, names);
   if (extracted?.hidden !== undefined) {
     const at = spanOf(attributes.get("reentrant")) ?? tag.word;
     reading.problems.push(problem("redeclaredParameter", at, extracted.hidden));
   }
+  if (fn.asteriskToken !== undefined) reading.problems.push(...hiddenNameProblems(source, fn, code));
   if (reading.problems.length > 0) return reading.problems;
   const kind = wholeKey?.kind ?? `${flag} ${literalOf(values.get("each")) === "true" ? 1 : key.length}`;
   return {
@@ -208,6 +212,14 @@ function functionProblems(
   return problems;
 }
 
+/** Reports a name in the expressions of a tag that the body hides from them. */
+export function hiddenNameProblems(source: Source, fn: LockableFunction, code: string): Problem[] {
+  const hidden = hiddenName(source, fn, freeNamesOf(source, code));
+  if (hidden === undefined) return [];
+  const at = { start: hidden.getStart(source.file), end: hidden.end };
+  return [problem("hiddenName", at, hidden.text)];
+}
+
 /** Returns what happens after the wait. Reports a `skipValue` on a lock that never skips the body. */
 function readOnFailure(
   point: JoinPoint,
@@ -265,14 +277,13 @@ function defaultsBehind(expressions: readonly OptionExpression[], defaults: Defa
   return texts.length === 0 ? undefined : texts.join(" ");
 }
 
-/** Returns the names in the expressions of a tag. The parser finds them, because a name may contain an escape: `\u006cock` is `lock`. */
-export function namesInKey(
-  source: Source,
+/** Returns the expressions of a tag, as the elements of a list. */
+export function expressionsIn(
   key: readonly KeyPart[],
   wholeKey: WholeKey | undefined,
   others: readonly (Piece | undefined)[],
   options: readonly OptionExpression[],
-): ReadonlySet<string> {
+): string {
   const textOf = (pieces: readonly Piece[]): string => pieces.map(({ code }) => code).join("");
   const expressions = [
     ...options.map(({ pieces }) => textOf(pieces)),
@@ -280,7 +291,7 @@ export function namesInKey(
     ...(wholeKey === undefined ? [] : [`\`${textOf(wholeKey.pieces)}\``]),
     ...others.flatMap((piece) => piece?.code ?? []),
   ];
-  return identifiersOf(source, expressions.join(", "));
+  return expressions.join(", ");
 }
 
 /** Returns the part of a plan that `@redisLock` and `@needsLock` share. */

@@ -352,6 +352,16 @@ const PROBLEMS = {
     (name) =>
       `Lockweave puts the body of a generator into a block, where ${tick(name)} can be declared only once. Fix: rename one of the declarations.`,
   ],
+  hiddenName: [
+    "LW1316",
+    (name) =>
+      `The tag uses ${tick(name)} from outside of the function, but the body declares another ${tick(name)}. Fix: rename one of them.`,
+  ],
+  awaitInNeed: [
+    "LW1317",
+    () =>
+      "`@needsLock` checks the lock where the body begins, and only an `async` function can `await` there. Fix: make the function `async`.",
+  ],
 
   // The project.
   unparsed: [

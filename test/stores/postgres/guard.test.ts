@@ -120,19 +120,22 @@ async function assertClosed(t: ExecutionContext, key: string, permits?: number):
 }
 
 for (const level of ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]) {
-  test.serial(`${level}: nobody acquires an expired lock until the transaction that guards it has ended`, async (t) => {
-    const key = newKey();
-    const [holder, other] = [newProcess(t), newProcess(t)];
-    const { lock, end } = await hold(holder, key, { watchdog: false });
-    const tx = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
-    await lock.guard(over(tx));
-    await expire(key);
-    await assertClosed(t, key);
-    const next = other.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered");
-    await tx.query("COMMIT");
-    t.is(await next, "entered");
-    await t.throwsAsync(end(), { code: "LOCK_LOST" });
-  });
+  test.serial(
+    `${level}: nobody acquires an expired lock until the transaction that guards it has ended`,
+    async (t) => {
+      const key = newKey();
+      const [holder, other] = [newProcess(t), newProcess(t)];
+      const { lock, end } = await hold(holder, key, { watchdog: false });
+      const tx = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
+      await lock.guard(over(tx));
+      await expire(key);
+      await assertClosed(t, key);
+      const next = other.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered");
+      await tx.query("COMMIT");
+      t.is(await next, "entered");
+      await t.throwsAsync(end(), { code: "LOCK_LOST" });
+    },
+  );
 
   test.serial(`${level}: a transaction cannot guard a lock that another caller has acquired`, async (t) => {
     const key = newKey();
@@ -175,94 +178,106 @@ for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
   });
 }
 
-test.serial("a serialization failure of a guard stays one while the lock is held, and the repeated transaction commits", async (t) => {
-  await watcher.query("CREATE TABLE duty AS SELECT * FROM (VALUES ('a', true), ('b', true)) d(who, is_on)");
-  const { lock, end } = await hold(newProcess(t), newKey());
-  const [tx, other] = [
-    await begin(t, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
-    await begin(t, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
-  ];
-  for (const one of [tx, other]) await one.query("SELECT count(*) FROM duty WHERE is_on");
-  await tx.query("UPDATE duty SET is_on = false WHERE who = 'a'");
-  await other.query("UPDATE duty SET is_on = false WHERE who = 'b'");
-  await other.query("COMMIT");
-  await t.throwsAsync(lock.guard(over(tx)), { code: "40001" });
-  await tx.query("ROLLBACK");
-  await tx.query("BEGIN ISOLATION LEVEL SERIALIZABLE");
-  await lock.guard(over(tx));
-  await tx.query("COMMIT");
-  await end();
-});
-
-test.serial("a transaction whose guard found that the lock is lost stores nothing, even if its body catches the error", async (t) => {
-  const key = newKey();
-  const [holder, other] = [newProcess(t), newProcess(t)];
-  await watcher.query("CREATE TABLE written (by text)");
-  const { lock, end } = await hold(holder, key, { watchdog: false });
-  await expire(key);
-  await other.call(key, {}, () => {});
-  const tx = await begin(t);
-  await tx.query("INSERT INTO written VALUES ('a stale holder')");
-  const error = await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
-  t.notRegex(error.message, /[0-9a-f]{32}/);
-  await t.throwsAsync(tx.query("INSERT INTO written VALUES ('a stale holder')"), { code: "25P02" });
-  await tx.query("COMMIT"); // Resolves, although the server rolls back.
-  t.deepEqual((await watcher.query("SELECT * FROM written")).rows, []);
-  await t.throwsAsync(end(), { code: "LOCK_LOST" });
-});
-
-test.serial("a call whose guard failed ends with an error, even if its body catches the error and the lock is held", async (t) => {
-  const tx = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
-  await tx.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which nobody holds the lock.
-  const key = newKey();
-  const process = newProcess(t);
-  const call = process.call(key, {}, async (lock) => {
-    await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+test.serial(
+  "a serialization failure of a guard stays one while the lock is held, and the repeated transaction commits",
+  async (t) => {
+    await watcher.query("CREATE TABLE duty AS SELECT * FROM (VALUES ('a', true), ('b', true)) d(who, is_on)");
+    const { lock, end } = await hold(newProcess(t), newKey());
+    const [tx, other] = [
+      await begin(t, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
+      await begin(t, "BEGIN ISOLATION LEVEL SERIALIZABLE"),
+    ];
+    for (const one of [tx, other]) await one.query("SELECT count(*) FROM duty WHERE is_on");
+    await tx.query("UPDATE duty SET is_on = false WHERE who = 'a'");
+    await other.query("UPDATE duty SET is_on = false WHERE who = 'b'");
+    await other.query("COMMIT");
+    await t.throwsAsync(lock.guard(over(tx)), { code: "40001" });
+    await tx.query("ROLLBACK");
+    await tx.query("BEGIN ISOLATION LEVEL SERIALIZABLE");
+    await lock.guard(over(tx));
     await tx.query("COMMIT");
-  });
-  await t.throwsAsync(call, {
-    code: "LOCK_LOST",
-    message: /its last guard\(\) failed, .* is not held any more/,
-  });
-  const warned = process.call(key, { onLost: "warn" }, async (lock) => {
-    const late = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
-    await late.query("SELECT 1 FROM lockweave.hold");
-    await lock.guard(over(late));
-    await late.query("COMMIT");
-    return "done";
-  });
-  t.is(await warned, "done");
-});
+    await end();
+  },
+);
 
-test.serial("a transaction cannot commit if this process knows that its lock is lost, although the guard is caught", async (t) => {
-  await watcher.query("CREATE TABLE late (by text)");
-  const writes = async (lock: HeldLock, name: string): Promise<void> => {
+test.serial(
+  "a transaction whose guard found that the lock is lost stores nothing, even if its body catches the error",
+  async (t) => {
+    const key = newKey();
+    const [holder, other] = [newProcess(t), newProcess(t)];
+    await watcher.query("CREATE TABLE written (by text)");
+    const { lock, end } = await hold(holder, key, { watchdog: false });
+    await expire(key);
+    await other.call(key, {}, () => {});
     const tx = await begin(t);
-    await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
-    await t.throwsAsync(tx.query("INSERT INTO late VALUES ($1)", [name]), { code: "25P02" });
-    await tx.query("COMMIT");
-  };
-  const released = newProcess(t).call(newKey(), {}, async (lock) => {
-    await lock.release();
-    await writes(lock, "after the release");
-  });
-  await released;
-  const locks = newProcess(t).locks([newKey(), newKey()]);
-  while (!(await locks.acquire())) t.true(await locks.retryCheck());
-  await locks.release();
-  await writes(locks, "after the release of several keys");
-  const key = newKey();
-  const limited = newProcess(t).call(
-    key,
-    { mode: "read", lockTime: "1s", holdAtMost: "1s", onLost: "warn" },
-    async (lock) => {
-      await until(() => lock.remaining() === 0);
-      await writes(lock, "after holdAtMost");
-    },
-  );
-  await limited;
-  t.deepEqual((await watcher.query("SELECT * FROM late")).rows, []);
-});
+    await tx.query("INSERT INTO written VALUES ('a stale holder')");
+    const error = await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+    t.notRegex(error.message, /[0-9a-f]{32}/);
+    await t.throwsAsync(tx.query("INSERT INTO written VALUES ('a stale holder')"), { code: "25P02" });
+    await tx.query("COMMIT"); // Resolves, although the server rolls back.
+    t.deepEqual((await watcher.query("SELECT * FROM written")).rows, []);
+    await t.throwsAsync(end(), { code: "LOCK_LOST" });
+  },
+);
+
+test.serial(
+  "a call whose guard failed ends with an error, even if its body catches the error and the lock is held",
+  async (t) => {
+    const tx = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    await tx.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which nobody holds the lock.
+    const key = newKey();
+    const process = newProcess(t);
+    const call = process.call(key, {}, async (lock) => {
+      await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+      await tx.query("COMMIT");
+    });
+    await t.throwsAsync(call, {
+      code: "LOCK_LOST",
+      message: /its last guard\(\) failed, .* is not held any more/,
+    });
+    const warned = process.call(key, { onLost: "warn" }, async (lock) => {
+      const late = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+      await late.query("SELECT 1 FROM lockweave.hold");
+      await lock.guard(over(late));
+      await late.query("COMMIT");
+      return "done";
+    });
+    t.is(await warned, "done");
+  },
+);
+
+test.serial(
+  "a transaction cannot commit if this process knows that its lock is lost, although the guard is caught",
+  async (t) => {
+    await watcher.query("CREATE TABLE late (by text)");
+    const writes = async (lock: HeldLock, name: string): Promise<void> => {
+      const tx = await begin(t);
+      await t.throwsAsync(lock.guard(over(tx)), { code: "LOCK_LOST" });
+      await t.throwsAsync(tx.query("INSERT INTO late VALUES ($1)", [name]), { code: "25P02" });
+      await tx.query("COMMIT");
+    };
+    const released = newProcess(t).call(newKey(), {}, async (lock) => {
+      await lock.release();
+      await writes(lock, "after the release");
+    });
+    await released;
+    const locks = newProcess(t).locks([newKey(), newKey()]);
+    while (!(await locks.acquire())) t.true(await locks.retryCheck());
+    await locks.release();
+    await writes(locks, "after the release of several keys");
+    const key = newKey();
+    const limited = newProcess(t).call(
+      key,
+      { mode: "read", lockTime: "1s", holdAtMost: "1s", onLost: "warn" },
+      async (lock) => {
+        await until(() => lock.remaining() === 0);
+        await writes(lock, "after holdAtMost");
+      },
+    );
+    await limited;
+    t.deepEqual((await watcher.query("SELECT * FROM late")).rows, []);
+  },
+);
 
 test.serial("with autoUnlock=onError, a lock whose guard failed is released", async (t) => {
   const tx = await begin(t, "BEGIN ISOLATION LEVEL REPEATABLE READ");
@@ -275,28 +290,31 @@ test.serial("with autoUnlock=onError, a lock whose guard failed is released", as
   t.is(await newProcess(t).call(key, {}, () => "entered"), "entered");
 });
 
-test.serial("a call whose guard failed in any way ends with an error, unless a guard of the same hold succeeds later", async (t) => {
-  const process = newProcess(t);
-  const refusing = (): Promise<never> => Promise.reject(new Error("the connection broke"));
-  const failed = process.call(newKey(), {}, async (lock) => {
-    await t.throwsAsync(lock.guard(refusing), { message: "the connection broke" });
-  });
-  await t.throwsAsync(failed, {
-    code: "LOCK_LOST",
-    message: /its last guard\(\) failed.*: the connection broke$/,
-  });
-  const key = newKey();
-  const repeated = process.call(key, { reentrant: true }, async (outer) => {
-    await t.throwsAsync(outer.guard(refusing), { message: "the connection broke" });
-    await process.call(key, { reentrant: true }, async (inner) => {
-      const tx = await begin(t);
-      await inner.guard(over(tx));
-      await tx.query("COMMIT");
+test.serial(
+  "a call whose guard failed in any way ends with an error, unless a guard of the same hold succeeds later",
+  async (t) => {
+    const process = newProcess(t);
+    const refusing = (): Promise<never> => Promise.reject(new Error("the connection broke"));
+    const failed = process.call(newKey(), {}, async (lock) => {
+      await t.throwsAsync(lock.guard(refusing), { message: "the connection broke" });
     });
-    return "done";
-  });
-  t.is(await repeated, "done");
-});
+    await t.throwsAsync(failed, {
+      code: "LOCK_LOST",
+      message: /its last guard\(\) failed.*: the connection broke$/,
+    });
+    const key = newKey();
+    const repeated = process.call(key, { reentrant: true }, async (outer) => {
+      await t.throwsAsync(outer.guard(refusing), { message: "the connection broke" });
+      await process.call(key, { reentrant: true }, async (inner) => {
+        const tx = await begin(t);
+        await inner.guard(over(tx));
+        await tx.query("COMMIT");
+      });
+      return "done";
+    });
+    t.is(await repeated, "done");
+  },
+);
 
 for (const [library, hide] of [
   [
@@ -309,32 +327,38 @@ for (const [library, hide] of [
     (error: Error) => new Error("failed", { cause: new Error("failed", { cause: error }) }),
   ],
 ] as const) {
-  test.serial(`guard() recognizes that the lock is lost if the client library has the code of the server ${library}`, async (t) => {
-    const key = newKey();
-    const [holder, other] = [newProcess(t), newProcess(t)];
-    const { lock, end } = await hold(holder, key, { watchdog: false });
-    await expire(key);
-    await other.call(key, {}, () => {});
-    const tx = await begin(t);
-    const run: RunSql = (sql) => tx.query(sql).catch((error: Error) => Promise.reject(hide(error)));
-    await t.throwsAsync(lock.guard(run), { code: "LOCK_LOST" });
-    await t.throwsAsync(end(), { code: "LOCK_LOST" });
-  });
+  test.serial(
+    `guard() recognizes that the lock is lost if the client library has the code of the server ${library}`,
+    async (t) => {
+      const key = newKey();
+      const [holder, other] = [newProcess(t), newProcess(t)];
+      const { lock, end } = await hold(holder, key, { watchdog: false });
+      await expire(key);
+      await other.call(key, {}, () => {});
+      const tx = await begin(t);
+      const run: RunSql = (sql) => tx.query(sql).catch((error: Error) => Promise.reject(hide(error)));
+      await t.throwsAsync(lock.guard(run), { code: "LOCK_LOST" });
+      await t.throwsAsync(end(), { code: "LOCK_LOST" });
+    },
+  );
 }
 
-test.serial("renewals, extensions, and the release do not wait for the transaction that guards the lock", async (t) => {
-  const key = newKey();
-  const holder = newProcess(t);
-  const { lock, end } = await hold(holder, key);
-  const tx = await begin(t);
-  await lock.guard(over(tx));
-  await lock.extend("1m");
-  t.true(lock.remaining() > 50_000);
-  await end();
-  await assertClosed(t, key);
-  await tx.query("ROLLBACK");
-  t.is(await holder.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
-});
+test.serial(
+  "renewals, extensions, and the release do not wait for the transaction that guards the lock",
+  async (t) => {
+    const key = newKey();
+    const holder = newProcess(t);
+    const { lock, end } = await hold(holder, key);
+    const tx = await begin(t);
+    await lock.guard(over(tx));
+    await lock.extend("1m");
+    t.true(lock.remaining() > 50_000);
+    await end();
+    await assertClosed(t, key);
+    await tx.query("ROLLBACK");
+    t.is(await holder.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+  },
+);
 
 test.serial("a guarded lock is not handed off inside the process while its transaction runs", async (t) => {
   const key = newKey();
@@ -370,43 +394,52 @@ test.serial("a lock is not handed off even if its guard failed", async (t) => {
   await second.end();
 });
 
-test.serial("a revoked lock cannot be guarded, and a guarded lock that is revoked stays closed until its transaction ends", async (t) => {
-  const key = newKey();
-  const store = postgresStore(portOf(server.url));
-  const holder = newProcess(t, store);
-  const { lock, end } = await hold(holder, key, UNRENEWED);
-  const first = await begin(t);
-  await lock.guard(over(first));
-  const requestId = lock.storeValue ?? "";
-  t.true(await store.admin.revoke({ key, requestId }, 5_000));
-  const second = await begin(t);
-  await t.throwsAsync(lock.guard(over(second)), { code: "LOCK_LOST", message: /roll the transaction back/ });
-  await second.query("ROLLBACK");
-  await assertClosed(t, key);
-  await first.query("COMMIT");
-  await t.throwsAsync(end(), { code: "LOCK_LOST" });
-});
-
-for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
-  test.serial(`${level}: while a transaction guards a lock, one that began before its revocation can also guard it, and keeps others out`, async (t) => {
+test.serial(
+  "a revoked lock cannot be guarded, and a guarded lock that is revoked stays closed until its transaction ends",
+  async (t) => {
     const key = newKey();
     const store = postgresStore(portOf(server.url));
-    const { lock, end } = await hold(newProcess(t, store), key, UNRENEWED);
-    const requestId = lock.storeValue ?? "";
-    const second = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
-    await second.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which the lock is not revoked.
+    const holder = newProcess(t, store);
+    const { lock, end } = await hold(holder, key, UNRENEWED);
     const first = await begin(t);
     await lock.guard(over(first));
+    const requestId = lock.storeValue ?? "";
     t.true(await store.admin.revoke({ key, requestId }, 5_000));
-    // The revocation could not replace the row, so the server shows the second transaction the old one.
-    await lock.guard(over(second));
-    await first.query("COMMIT");
-    await end();
-    await expire(key);
+    const second = await begin(t);
+    await t.throwsAsync(lock.guard(over(second)), {
+      code: "LOCK_LOST",
+      message: /roll the transaction back/,
+    });
+    await second.query("ROLLBACK");
     await assertClosed(t, key);
-    await second.query("COMMIT");
-    t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
-  });
+    await first.query("COMMIT");
+    await t.throwsAsync(end(), { code: "LOCK_LOST" });
+  },
+);
+
+for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
+  test.serial(
+    `${level}: while a transaction guards a lock, one that began before its revocation can also guard it, and keeps others out`,
+    async (t) => {
+      const key = newKey();
+      const store = postgresStore(portOf(server.url));
+      const { lock, end } = await hold(newProcess(t, store), key, UNRENEWED);
+      const requestId = lock.storeValue ?? "";
+      const second = await begin(t, `BEGIN ISOLATION LEVEL ${level}`);
+      await second.query("SELECT 1 FROM lockweave.hold"); // A snapshot in which the lock is not revoked.
+      const first = await begin(t);
+      await lock.guard(over(first));
+      t.true(await store.admin.revoke({ key, requestId }, 5_000));
+      // The revocation could not replace the row, so the server shows the second transaction the old one.
+      await lock.guard(over(second));
+      await first.query("COMMIT");
+      await end();
+      await expire(key);
+      await assertClosed(t, key);
+      await second.query("COMMIT");
+      t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+    },
+  );
 }
 
 test.serial("inspect() says that a transaction guards a lock that its holder has released", async (t) => {
@@ -431,18 +464,21 @@ test.serial("inspect() says that a transaction guards a lock that its holder has
   await tx.query("COMMIT");
 });
 
-test.serial("the holder of an expired lock learns that a transaction guards it, and not that another caller holds it", async (t) => {
-  const key = newKey();
-  const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
-  const tx = await begin(t);
-  await lock.guard(over(tx));
-  await expire(key);
-  await t.throwsAsync(end(), {
-    code: "LOCK_LOST",
-    message: /its lock time is over, and its key stays closed until the transaction that guards it ends/,
-  });
-  await tx.query("COMMIT");
-});
+test.serial(
+  "the holder of an expired lock learns that a transaction guards it, and not that another caller holds it",
+  async (t) => {
+    const key = newKey();
+    const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
+    const tx = await begin(t);
+    await lock.guard(over(tx));
+    await expire(key);
+    await t.throwsAsync(end(), {
+      code: "LOCK_LOST",
+      message: /its lock time is over, and its key stays closed until the transaction that guards it ends/,
+    });
+    await tx.query("COMMIT");
+  },
+);
 
 test.serial("a guard covers all keys of a lock", async (t) => {
   const both = [newKey(), newKey()];
@@ -486,45 +522,51 @@ for (const [how, hide] of [
 
 // ---- a guard that the body does not await ---------------------------------------------------------------
 
-test.serial("a call whose body ends before its guard is sent ends with an error, and the transaction cannot commit", async (t) => {
-  const tx = await begin(t);
-  const maySend = deferred();
-  let guarding = Promise.resolve();
-  const call = newProcess(t).call(newKey(), {}, (lock) => {
-    guarding = lock.guard((sql) => maySend.promise.then(() => tx.query(sql)));
-  });
-  await t.throwsAsync(call, {
-    code: "LOCK_LOST",
-    message: /its body ended before guard\(\) did, .* Fix: await guard\(\)/,
-  });
-  maySend.resolve();
-  await t.throwsAsync(guarding, { code: "LOCK_LOST" });
-  await t.throwsAsync(tx.query("SELECT 1"), { code: "25P02" });
-});
-
-test.serial("a call whose body ends while its guard runs ends with an error, and the key stays closed until the transaction ends", async (t) => {
-  const key = newKey();
-  const process = newProcess(t);
-  const tx = await begin(t);
-  const [hasRun, mayReply] = [deferred(), deferred()];
-  let guarding = Promise.resolve();
-  const call = process.call(key, {}, async (lock) => {
-    guarding = lock.guard(async (sql) => {
-      const result = await tx.query(sql);
-      hasRun.resolve();
-      await mayReply.promise;
-      return result;
+test.serial(
+  "a call whose body ends before its guard is sent ends with an error, and the transaction cannot commit",
+  async (t) => {
+    const tx = await begin(t);
+    const maySend = deferred();
+    let guarding = Promise.resolve();
+    const call = newProcess(t).call(newKey(), {}, (lock) => {
+      guarding = lock.guard((sql) => maySend.promise.then(() => tx.query(sql)));
     });
-    await hasRun.promise;
-  });
-  const next = process.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered");
-  await t.throwsAsync(call, { code: "LOCK_LOST", message: /its body ended before guard\(\) did/ });
-  await assertClosed(t, key);
-  mayReply.resolve();
-  await guarding;
-  await tx.query("COMMIT");
-  t.is(await next, "entered");
-});
+    await t.throwsAsync(call, {
+      code: "LOCK_LOST",
+      message: /its body ended before guard\(\) did, .* Fix: await guard\(\)/,
+    });
+    maySend.resolve();
+    await t.throwsAsync(guarding, { code: "LOCK_LOST" });
+    await t.throwsAsync(tx.query("SELECT 1"), { code: "25P02" });
+  },
+);
+
+test.serial(
+  "a call whose body ends while its guard runs ends with an error, and the key stays closed until the transaction ends",
+  async (t) => {
+    const key = newKey();
+    const process = newProcess(t);
+    const tx = await begin(t);
+    const [hasRun, mayReply] = [deferred(), deferred()];
+    let guarding = Promise.resolve();
+    const call = process.call(key, {}, async (lock) => {
+      guarding = lock.guard(async (sql) => {
+        const result = await tx.query(sql);
+        hasRun.resolve();
+        await mayReply.promise;
+        return result;
+      });
+      await hasRun.promise;
+    });
+    const next = process.call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered");
+    await t.throwsAsync(call, { code: "LOCK_LOST", message: /its body ended before guard\(\) did/ });
+    await assertClosed(t, key);
+    mayReply.resolve();
+    await guarding;
+    await tx.query("COMMIT");
+    t.is(await next, "entered");
+  },
+);
 
 test.serial("a reader that guards its lock excludes only writers", async (t) => {
   const key = newKey();
@@ -557,19 +599,22 @@ test.serial("a guarded permit stays in use until its transaction ends, here and 
   await second.end();
 });
 
-test.serial("a guarded permit stays in use while another caller of its process uses the other permit", async (t) => {
-  const key = newKey();
-  const process = newProcess(t);
-  const options: LockOptions = { permits: 2 };
-  const [first, second] = await Promise.all([hold(process, key, options), hold(process, key, options)]);
-  const tx = await begin(t);
-  await first.lock.guard(over(tx));
-  await first.end();
-  await second.lock.extend("1m"); // A renewal must not free the permit either.
-  await assertClosed(t, key, 2);
-  await tx.query("COMMIT");
-  await second.end();
-});
+test.serial(
+  "a guarded permit stays in use while another caller of its process uses the other permit",
+  async (t) => {
+    const key = newKey();
+    const process = newProcess(t);
+    const options: LockOptions = { permits: 2 };
+    const [first, second] = await Promise.all([hold(process, key, options), hold(process, key, options)]);
+    const tx = await begin(t);
+    await first.lock.guard(over(tx));
+    await first.end();
+    await second.lock.extend("1m"); // A renewal must not free the permit either.
+    await assertClosed(t, key, 2);
+    await tx.query("COMMIT");
+    await second.end();
+  },
+);
 
 test.serial("a rollback to an earlier savepoint undoes the guard", async (t) => {
   const key = newKey();
@@ -584,19 +629,22 @@ test.serial("a rollback to an earlier savepoint undoes the guard", async (t) => 
   await t.throwsAsync(end(), { code: "LOCK_LOST" });
 });
 
-test.serial("a rollback to a savepoint that came after the guard keeps it, even if the lock was guarded again inside", async (t) => {
-  const key = newKey();
-  const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
-  const tx = await begin(t);
-  await lock.guard(over(tx));
-  await tx.query("SAVEPOINT after");
-  await lock.guard(over(tx));
-  await tx.query("ROLLBACK TO SAVEPOINT after");
-  await expire(key);
-  await assertClosed(t, key);
-  await tx.query("COMMIT");
-  await t.throwsAsync(end(), { code: "LOCK_LOST" });
-});
+test.serial(
+  "a rollback to a savepoint that came after the guard keeps it, even if the lock was guarded again inside",
+  async (t) => {
+    const key = newKey();
+    const { lock, end } = await hold(newProcess(t), key, { watchdog: false });
+    const tx = await begin(t);
+    await lock.guard(over(tx));
+    await tx.query("SAVEPOINT after");
+    await lock.guard(over(tx));
+    await tx.query("ROLLBACK TO SAVEPOINT after");
+    await expire(key);
+    await assertClosed(t, key);
+    await tx.query("COMMIT");
+    await t.throwsAsync(end(), { code: "LOCK_LOST" });
+  },
+);
 
 test.serial("a guard inside a reentrant lock outlasts both bodies", async (t) => {
   const key = newKey();
@@ -622,47 +670,53 @@ test.serial("a prepared transaction keeps the key closed until it ends", async (
   t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
 });
 
-test.serial("the server ends a forgotten transaction after idle_in_transaction_session_timeout, and then its guard", async (t) => {
-  const key = newKey();
-  const { lock, end } = await hold(newProcess(t), key);
-  const tx = await begin(t);
-  await lock.guard(over(tx));
-  await end();
-  await tx.query("SET LOCAL idle_in_transaction_session_timeout = '100ms'");
-  t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
-});
+test.serial(
+  "the server ends a forgotten transaction after idle_in_transaction_session_timeout, and then its guard",
+  async (t) => {
+    const key = newKey();
+    const { lock, end } = await hold(newProcess(t), key);
+    const tx = await begin(t);
+    await lock.guard(over(tx));
+    await end();
+    await tx.query("SET LOCAL idle_in_transaction_session_timeout = '100ms'");
+    t.is(await newProcess(t).call(key, { waitTime: "1s", retryTimes: 20 }, () => "entered"), "entered");
+  },
+);
 
 // ---- fencing tokens -------------------------------------------------------------------------------------
 
-test.serial("once a holder has written its token to a row in another database, no earlier holder can write the row", async (t) => {
-  const key = newKey();
-  await watcher.query("CREATE DATABASE accounts");
-  const accounts = await connect(server.urlOf({ database: "accounts" }));
-  t.teardown(() => accounts.end());
-  await accounts.query("CREATE TABLE account (id text PRIMARY KEY, balance integer NOT NULL)");
-  await accounts.query("INSERT INTO account VALUES ('a', 10)");
-  const [addFence = "", ...statements] = page.match(/(?:ALTER TABLE|UPDATE) account [^;"`]*/g) ?? [];
-  await accounts.query(addFence);
-  const [claim = "", write = "", both = ""] = statements;
-  t.regex(both, /balance.*fence.*fence <=/);
-  /** Returns the number of rows that the statement changed. */
-  const change = async (statement: string, ...values: readonly unknown[]): Promise<number | null> =>
-    (await accounts.query(statement, [...values])).rowCount;
+test.serial(
+  "once a holder has written its token to a row in another database, no earlier holder can write the row",
+  async (t) => {
+    const key = newKey();
+    await watcher.query("CREATE DATABASE accounts");
+    const accounts = await connect(server.urlOf({ database: "accounts" }));
+    t.teardown(() => accounts.end());
+    await accounts.query("CREATE TABLE account (id text PRIMARY KEY, balance integer NOT NULL)");
+    await accounts.query("INSERT INTO account VALUES ('a', 10)");
+    const [addFence = "", ...statements] = page.match(/(?:ALTER TABLE|UPDATE) account [^;"`]*/g) ?? [];
+    await accounts.query(addFence);
+    const [claim = "", write = "", both = ""] = statements;
+    t.regex(both, /balance.*fence.*fence <=/);
+    /** Returns the number of rows that the statement changed. */
+    const change = async (statement: string, ...values: readonly unknown[]): Promise<number | null> =>
+      (await accounts.query(statement, [...values])).rowCount;
 
-  const paused = await hold(newProcess(t), key, { fencing: true, watchdog: false });
-  const early = paused.lock.fencingToken;
-  t.is(await change(claim, early, "a"), 1);
-  await expire(key);
-  await newProcess(t).call(key, { fencing: true }, async ({ fencingToken: late }) => {
-    t.is(await change(claim, late, "a"), 1);
-    t.is(await change(write, early, "a", 0), 0);
-    t.is(await change(both, early, "a", 5), 0);
-    t.is(await change(write, late, "a", 9), 1);
-    t.is(await change(both, late, "a", 1), 1);
-  });
-  t.deepEqual((await accounts.query("SELECT balance FROM account")).rows, [{ balance: 8 }]);
-  await t.throwsAsync(paused.end(), { code: "LOCK_LOST" });
-});
+    const paused = await hold(newProcess(t), key, { fencing: true, watchdog: false });
+    const early = paused.lock.fencingToken;
+    t.is(await change(claim, early, "a"), 1);
+    await expire(key);
+    await newProcess(t).call(key, { fencing: true }, async ({ fencingToken: late }) => {
+      t.is(await change(claim, late, "a"), 1);
+      t.is(await change(write, early, "a", 0), 0);
+      t.is(await change(both, early, "a", 5), 0);
+      t.is(await change(write, late, "a", 9), 1);
+      t.is(await change(both, late, "a", 1), 1);
+    });
+    t.deepEqual((await accounts.query("SELECT balance FROM account")).rows, [{ balance: 8 }]);
+    await t.throwsAsync(paused.end(), { code: "LOCK_LOST" });
+  },
+);
 
 // ---- mistakes -------------------------------------------------------------------------------------------
 

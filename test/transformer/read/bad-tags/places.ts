@@ -397,6 +397,32 @@ export const PLACES: readonly Row[] = [
       "Lockweave puts the body of a generator into a block, where `a` can be declared only once. Fix: rename one of the declarations.",
   })),
   ...[
+    ["a constant", "const «tenant» = 1; return tenant;"],
+    ["a variable in a block", "if (id) { var «tenant» = 1; } return tenant;"],
+    ["a function", "function «tenant»() {} return tenant;"],
+  ].map(([what = "", body = ""]) => ({
+    title: `a needed lock whose key uses a name that the body declares as ${what}`,
+    source: `const tenant = "a"; /** @needsLock businessFlag=pay keyName="tenant" */ export function pay(id) { ${body} }`,
+    fileName: "a.js",
+    code: "LW1316",
+    message:
+      "The tag uses `tenant` from outside of the function, but the body declares another `tenant`. Fix: rename one of them.",
+  })),
+  {
+    title: "an async generator whose value of a skip has the name of a variable of the body",
+    source: `const busy = 1; /** @redisLock businessFlag=pay onFailure=skip skipValue="busy" */ export async function* pay() { var «busy» = 2; yield busy; }`,
+    code: "LW1316",
+    message:
+      "The tag uses `busy` from outside of the function, but the body declares another `busy`. Fix: rename one of them.",
+  },
+  {
+    title: "a needed lock with an `await` in the key, on a function that is not async",
+    source: `/** @needsLock businessFlag=pay «keyName="await id»" */ export function pay(id: Promise<string>) { return id; }`,
+    code: "LW1317",
+    message:
+      "`@needsLock` checks the lock where the body begins, and only an `async` function can `await` there. Fix: make the function `async`.",
+  },
+  ...[
     ["class with nothing else", `export class A { ${TAG} }`],
     ["class expression", `export const A = class { ${TAG} };`],
     ["file", `export {};\n${TAG}`],
