@@ -1,11 +1,9 @@
-import test, { type ExecutionContext } from "ava";
-import { Lock } from "../../runtime/lock/lock";
+import type { ExecutionContext } from "ava";
 import { Acquisition } from "../../runtime/queue/acquisition";
 import { Lease } from "../../runtime/queue/lease";
 import type { AcquireReply } from "../../runtime/stores/port";
 import { written } from "../simulation/explorer/choices";
 import { explore } from "../simulation/explorer/explore";
-import { live } from "../simulation/explorer/live";
 import { planOf } from "../simulation/explorer/plans";
 import type { Story } from "../simulation/explorer/story";
 import { withFault } from "../simulation/planting";

@@ -97,7 +97,8 @@ export class Narrator {
     const startedAt = this.#schedule.now();
     const { problems } = judge;
     let [step, chosen] = [0, 0];
-    for (; problems.length === 0 || this.#goesOn; step += 1) {
+    const isOver = (): boolean => problems.length > 0 && !this.#goesOn;
+    for (; !isOver(); step += 1) {
       const next = this.#schedule.next();
       if (next === undefined) break;
       const choice = choices[chosen];
