@@ -110,6 +110,43 @@ test("a closed client is a permanent error, and is not reopened", async () => {
   expect(client.connected).toBe(false);
 });
 
+for (const options of [{ idleTimeout: 100 }, { autoReconnect: false }, { maxRetries: 0 }]) {
+  test("locks and wake-ups continue after the client has stopped for good: " + JSON.stringify(options), async () => {
+    const client = new RedisClient(url, options);
+    configure({ redis: client, ...QUIET });
+    const stopped = Promise.withResolvers<void>();
+    await withLock("LOCK_bun", {}, () => {});
+    client.onclose = () => stopped.resolve();
+    if (!("idleTimeout" in options)) await admin.send("CLIENT", ["KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    await stopped.promise;
+    expect(client.connected).toBe(false);
+    let waiting: Promise<string> | undefined;
+    const holding = withLock("LOCK_bun", { waitTime: "60s" }, async (lock) => {
+      waiting = withLock("LOCK_bun", { waitTime: "60s" }, () => "in");
+      await pause(300);
+      return lock.signal.aborted;
+    });
+    expect(await holding).toBe(false);
+    expect(await waiting).toBe("in");
+    client.close();
+    const call = withLock("LOCK_bun", { waitTime: "60s" }, () => "in");
+    await fails(call, "LOCK_MISCONFIGURED", /the Redis client was closed/);
+  });
+}
+
+test("a client that stopped and that the application then closed is not reopened", async () => {
+  const client = new RedisClient(url, { idleTimeout: 100 });
+  const stopped = Promise.withResolvers<void>();
+  client.onclose = () => stopped.resolve();
+  configure({ redis: client, ...QUIET });
+  await withLock("LOCK_bun", {}, () => {});
+  await stopped.promise;
+  client.close();
+  const call = withLock("LOCK_bun", { waitTime: "60s" }, () => "in");
+  await fails(call, "LOCK_MISCONFIGURED", /the Redis client was closed/);
+  expect(client.connected).toBe(false);
+});
+
 test("a wrong password is a permanent error", async () => {
   const client = new RedisClient(url.replace("//", "//somebody:wrong@"));
   configure({ redis: client, ...QUIET });

@@ -28,6 +28,8 @@ export class ClientState {
   readonly #client: BunRedis;
   readonly #listeners = new Set<StateListeners>();
   #isUp: boolean;
+  /** Whether the client stopped reconnecting: after its `maxRetries`, its `idleTimeout`, or without `autoReconnect`. */
+  #hasStopped = false;
   /** Settles when the client is connected, or cannot connect. */
   #connecting: Promise<unknown> | undefined;
 
@@ -35,7 +37,8 @@ export class ClientState {
     this.#client = client;
     this.#isUp = client.connected;
     callFirst(client, "onconnect", () => this.#up());
-    callFirst(client, "onclose", () => this.#closed());
+    callFirst(client, "onclose", () => this.#ended());
+    noteClose(client, () => (this.fault ??= errorOf(CLOSED)));
   }
 
   /** Calls the listeners when a connection is ready, and when it is known to have closed. Returns a function that removes them. */
@@ -67,18 +70,21 @@ export class ClientState {
     return error;
   }
 
-  /** Sends a command, because a client that is not connected yet connects for its first one. `connect()` would reopen a closed client. */
+  /**
+   * Sends a command, because a client that is not connected yet connects for its first one. `connect()` would reopen a closed client, so only
+   * one that stopped by itself gets it.
+   */
   async #connect(): Promise<void> {
     try {
-      await this.#client.send("PING", []);
+      await (this.#hasStopped ? this.#client.connect() : this.#client.send("PING", []));
     } catch (thrown) {
       const error = this.failed(thrown);
       // The user may have no permission for PING.
       if (this.#client.connected) return;
       // Bun does not connect again after an error reply to AUTH or SELECT.
       if (isReply(error)) throw (this.fault = translateError(error));
-      if (isFinal(error)) this.fault ??= errorOf(CLOSED, error);
-      // Otherwise the new connection broke, too, or the client has no queue. Bun connects again.
+      if (isFinal(error) && !this.#hasStopped) this.fault ??= errorOf(CLOSED, error);
+      // Otherwise the new connection broke, too, or the client has no queue. Bun connects again, or the next command makes it connect.
       throw this.fault ?? errorOf(CONNECTING, error);
     } finally {
       this.#connecting = undefined;
@@ -88,6 +94,7 @@ export class ClientState {
   #up(): void {
     this.#down(); // The previous connection broke unnoticed.
     this.fault = undefined;
+    this.#hasStopped = false;
     this.#isUp = true;
     for (const { up } of this.#listeners) up?.();
   }
@@ -98,8 +105,8 @@ export class ClientState {
     for (const { down } of this.#listeners) down?.();
   }
 
-  #closed(): void {
-    this.fault ??= errorOf(CLOSED);
+  #ended(): void {
+    this.#hasStopped = this.fault === undefined;
     this.#down();
   }
 }
@@ -127,9 +134,20 @@ function callFirst(client: BunRedis, name: "onconnect" | "onclose", ours: () => 
   });
 }
 
+/** Calls `onClose` when the user closes the client. `onclose` does not show who closed it. */
+function noteClose(client: BunRedis, onClose: () => void): void {
+  const close = client.close.bind(client);
+  Object.assign(client, {
+    close() {
+      onClose();
+      close();
+    },
+  });
+}
+
 const CLOSED = permanent(
-  "the Redis client was closed, or stopped reconnecting",
-  "call shutdown() before you close the client, and create it with a large maxRetries, such as 1_000_000_000",
+  "the Redis client was closed by close()",
+  "call shutdown() before you close the client",
 );
 const CONNECTING = passing(
   "the Redis client has no connection yet",
