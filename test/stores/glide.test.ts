@@ -141,6 +141,40 @@ withOtherClients("the error about a missing permission names the fix", async (t)
   );
 });
 
+withOtherClients(
+  "a user without permission for INFO, which GLIDE needs to connect, is reported",
+  async (t) => {
+    const own = await startRedis();
+    t.teardown(own.stop);
+    await own.client().call("ACL", "SETUSER", "u", "on", ">p", "~*", "&*", "+@all", "-info");
+    const credentials = { username: "u", password: "p" };
+    const process = processOver(t, await connected(t, own, { credentials, lazyConnect: true }));
+    await t.throwsAsync<LockError>(
+      process.call(KEY, ENDLESS, () => t.fail()),
+      { code: "LOCK_MISCONFIGURED", message: /may not run INFO.*Fix: grant it \+info/ },
+    );
+  },
+);
+
+withOtherClients(
+  "a command that GLIDE queues in a transaction throws, and leaves no lock when it runs",
+  async (t) => {
+    const { glide } = await connected(t);
+    const process = processOver(t, glide);
+    const key = newKey();
+    t.is(await process.call(key, ENDLESS, () => "in"), "in");
+    await glide.customCommand(["MULTI"]);
+    await t.throwsAsync(
+      process.call(key, { retryTimes: 1, waitTime: "2s" }, () => t.fail()),
+      { message: /unexpected reply.*'QUEUED'/ },
+    );
+    await glide.customCommand(["EXEC"]);
+    const watcher = server.client();
+    await until(async () => (await watcher.exists(key)) === 0);
+    t.is(await process.call(key, ENDLESS, () => "in"), "in");
+  },
+);
+
 withOtherClients("a call over a closed client says that the client was closed", async (t) => {
   const given = await connected(t);
   const process = processOver(t, given);

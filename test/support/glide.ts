@@ -16,6 +16,8 @@ export interface GlideConfig {
   readonly addresses: readonly { readonly host: string; readonly port: number }[];
   readonly databaseId?: number;
   readonly requestTimeout?: number;
+  /** The client connects for its first command. */
+  readonly lazyConnect?: boolean;
   readonly defaultDecoder?: 0 | 1;
   /** Only for a cluster: returns the address at which a node is reached. */
   readonly addressResolver?: (host: string, port: number) => [host: string, port: number];

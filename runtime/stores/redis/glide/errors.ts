@@ -1,5 +1,5 @@
 import { ConnectionClosedError } from "../client-port";
-import { REPLY_ERROR } from "../errors";
+import { errorOf, REPLY_ERROR } from "../errors";
 import { permanent } from "../states";
 
 /** The kinds of error replies that GLIDE knows, with the code that Redis sends for each. GLIDE removes the code from the message. */
@@ -48,6 +48,12 @@ export function replyError(text: string, cause?: Error): Error {
   return error;
 }
 
+/** Returns why the client can never send a command again, or undefined if it can. */
+export function faultOf(error: Error): Error | undefined {
+  if (INFO_DENIED.test(error.message)) return errorOf(NO_INFO);
+  return isClosing(error) ? errorOf(CLOSED) : undefined;
+}
+
 /** Whether the client is closed, and sends no command anymore. */
 export function isClosing(error: unknown): boolean {
   return error instanceof Error && error.name === "ClosingError";
@@ -58,7 +64,11 @@ export function isTimeout(error: Error): boolean {
   return error.name === "TimeoutError";
 }
 
-export const CLOSED = permanent(
+/** GLIDE sends INFO whenever it connects. With `lazyConnect`, the first command reports that, and otherwise createClient(). */
+const INFO_DENIED = /connect.*no permissions to run the 'info' command/is;
+const NO_INFO = permanent("the Redis user may not run INFO, which GLIDE needs to connect", "grant it +info");
+
+const CLOSED = permanent(
   "the Redis client was closed by close()",
   "call shutdown() before you close the client",
 );

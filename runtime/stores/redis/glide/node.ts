@@ -7,12 +7,12 @@ import type {
   SubscriptionListeners,
 } from "../client-port";
 import type { Command, Send } from "../command";
-import { errorOf, isReply } from "../errors";
+import { isReply } from "../errors";
 import type { Script } from "../scripts/script";
 import { ADVICE } from "./advice";
 import { AS_BYTES, type Glide, type GlideConfig } from "./client";
 import { openOwn, openSubscription, type Configured } from "./connection";
-import { CLOSED, isClosing, isOverLimit, portError } from "./errors";
+import { faultOf, isClosing, isOverLimit, portError } from "./errors";
 import { InFlight } from "./in-flight";
 import { readReply } from "./scripts";
 import { GlideState } from "./state";
@@ -70,7 +70,7 @@ export class GlideNode implements ClientPort {
   };
 
   explain(error: Error): Error | undefined {
-    return isClosing(error) ? errorOf(CLOSED) : undefined;
+    return faultOf(error);
   }
 
   onState(listeners: StateListeners): () => void {

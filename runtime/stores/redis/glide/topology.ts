@@ -10,10 +10,10 @@ import {
 } from "../client-port";
 import { keyIn, slotOf } from "../cluster/slots";
 import type { Command } from "../command";
-import { errorOf, isReply } from "../errors";
+import { isReply } from "../errors";
 import { execBatch } from "./batch";
 import type { Endpoint, GlideCluster, GlideConfig, GlideRoute } from "./client";
-import { CLOSED, isClosing, isOverLimit, isTimeout, portError } from "./errors";
+import { faultOf, isClosing, isOverLimit, isTimeout, portError } from "./errors";
 import { InFlight } from "./in-flight";
 import { endpointOf, slotsOf } from "./slots";
 import { GlideState } from "./state";
@@ -179,8 +179,9 @@ export class GlideTopology implements Topology {
 
   /** Records that a command has failed, and returns its error in the form of the port. */
   #failed(thrown: unknown, route: GlideRoute, node: Node | undefined): Error {
-    if (isClosing(thrown)) return errorOf(CLOSED);
     const error = portError(thrown);
+    const fault = faultOf(error);
+    if (fault !== undefined) return fault;
     const isAnswered: boolean = isReply(error);
     if (isAnswered || isOverLimit(error)) return error;
     if (route !== "randomNode") node?.failed(route);
