@@ -11,6 +11,8 @@ import type { Topology } from "../../torture/topology";
 const TITLE =
   "processes never overlap while connections are killed, statements are canceled, and the server crashes";
 
+const MOST_ROUNDS = 5;
+
 let topology: Topology;
 let dir: string;
 
@@ -36,10 +38,18 @@ async function play(t: ExecutionContext, options: Omit<RoundOptions, "dir">): Pr
   return result;
 }
 
-async function assertNoOverlap(t: ExecutionContext, options: Omit<RoundOptions, "dir">): Promise<void> {
-  const { beliefs, violations, problems } = await play(t, options);
-  t.deepEqual(violations, []);
-  t.deepEqual(problems, []);
+/** On a busy machine, a short round may end before anybody acquires a lock. Then the next one lasts longer. */
+async function assertNoOverlap(
+  t: ExecutionContext,
+  options: Omit<RoundOptions, "dir"> & { readonly lastsMs: number },
+): Promise<void> {
+  let beliefs = 0;
+  for (let nth = 1; nth <= MOST_ROUNDS && beliefs === 0; nth += 1) {
+    const result = await play(t, { ...options, lastsMs: nth * options.lastsMs });
+    t.deepEqual(result.violations, []);
+    t.deepEqual(result.problems, []);
+    beliefs = result.beliefs;
+  }
   t.true(beliefs > 0);
 }
 
@@ -48,8 +58,6 @@ outsideMatrix(TITLE, (t) => assertNoOverlap(t, { lastsMs: 3_000, seed: Date.now(
 inMatrixSerially(`${TITLE}, with many processes`, (t) =>
   assertNoOverlap(t, { processes: 8, callers: 8, lastsMs: 40_000, seed: Date.now() }),
 );
-
-const MOST_ROUNDS = 5;
 
 inMatrixSerially("the check finds a release that ends the hold of another caller", async (t) => {
   for (let seed = 1; seed <= MOST_ROUNDS; seed += 1) {
