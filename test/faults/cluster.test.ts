@@ -138,6 +138,7 @@ async function play(t: ExecutionContext, open: Open, isShared: boolean): Promise
   t.timeout(ROUNDS * ROUND_WITHIN_MS);
   const cluster = await startRedisCluster(3, 3);
   t.teardown(() => cluster.stop());
+  await cluster.setFailovers(true);
   const keys: string[] = [];
   for (const node of cluster.nodes.slice(0, 3)) keys.push(await keyOf(cluster, node));
   const stores: WholeStore[] = [];
@@ -245,6 +246,7 @@ for (const [title, open] of Object.entries(LIBRARIES)) {
         refused?.message ?? "",
         /0 of 1 replicas confirmed|replicas did not answer in time|no reply from the store/,
       );
+      await cluster.setFailovers(true);
       await master.kill();
       await succeeded(cluster, key, master);
       await aborted.promise;

@@ -396,6 +396,7 @@ for (const isMapped of [false, true]) {
       const process = processOver(t, given);
       const key = await keyOf(own, master);
       t.is(await process.call(key, ENDLESS, () => "in"), "in");
+      await own.setFailovers(true);
       hang(t, master.pid);
       await until(async () => {
         const slots = await other.admin.cluster("SLOTS");

@@ -38,6 +38,11 @@ export interface RedisCluster {
   otherMaster(key: string): Promise<ClusterNode>;
   /** Whether every node that answers reports that all slots are served, and every replica follows its master. */
   isWhole(): Promise<boolean>;
+  /**
+   * Lets replicas replace masters that are silent for a second, or keeps them from it. At the start they do not, because a
+   * busy machine makes masters late, and writes that no replica has yet would be lost. Nodes that do not answer are not told.
+   */
+  setFailovers(areAllowed: boolean): Promise<void>;
   /** Describes how each node sees the cluster, for error messages. */
   views(): Promise<string>;
   stop(): Promise<void>;
@@ -144,6 +149,8 @@ function isAtLeast(least: string, version = "0"): boolean {
 
 /** A replica asks to replace its master after this much silence. */
 const NODE_TIMEOUT_MS = 1_000;
+/** Longer than any test, so that no replica replaces its master by itself. */
+const NEVER_REPLACED_MS = 600_000;
 
 function optionsOfNode(busPort: number): string[] {
   const options = {
@@ -185,7 +192,9 @@ async function startNodes(
   if ((await Promise.all(nodes.map((node) => node.start()))).every(Boolean)) {
     try {
       await until(() => areWhole(nodes));
-      return nodes;
+      if (replicas === 0) return nodes;
+      await setFailovers(nodes, false);
+      if (await haveFirstRoles(nodes)) return nodes;
     } catch (error) {
       await Promise.all(nodes.map((node) => node.kill()));
       throw error;
@@ -245,6 +254,7 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
       return other;
     },
     isWhole: () => areWhole(nodes),
+    setFailovers: (areAllowed) => setFailovers(nodes, areAllowed),
     async views() {
       const running = nodes.filter(({ answers }) => answers);
       const views = await Promise.all(
@@ -267,6 +277,18 @@ function clusterOf(nodes: readonly ClusterNode[], dir: string): RedisCluster {
 async function areWhole(nodes: readonly ClusterNode[]): Promise<boolean> {
   const tell = await Promise.all(nodes.filter(({ answers }) => answers).map(isInPlace));
   return tell.every(Boolean);
+}
+
+async function setFailovers(nodes: readonly ClusterNode[], areAllowed: boolean): Promise<void> {
+  const timeoutMs = areAllowed ? NODE_TIMEOUT_MS : NEVER_REPLACED_MS;
+  const answering = nodes.filter(({ answers }) => answers);
+  await Promise.all(answering.map(({ admin }) => admin.config("SET", "cluster-node-timeout", timeoutMs)));
+}
+
+/** Whether no replica has replaced its master. */
+async function haveFirstRoles(nodes: readonly ClusterNode[]): Promise<boolean> {
+  const roles = await Promise.all(nodes.map((node) => node.info("replication", "role")));
+  return nodes.every(({ master }, nth) => roles[nth] === (master === undefined ? "master" : "slave"));
 }
 
 async function isInPlace(node: ClusterNode): Promise<boolean> {

@@ -47,7 +47,7 @@ const {
   defect,
   overruns = false,
 } = configuration;
-const log = openSync(file, "a");
+const log = openSync(file, "ax");
 const keys = new Keys(round);
 const random = new SeededRandom(seed);
 let calls = 0;

@@ -45,7 +45,11 @@ async function assertNoOverlap(
 ): Promise<void> {
   let beliefs = 0;
   for (let nth = 1; nth <= MOST_ROUNDS && beliefs === 0; nth += 1) {
-    const result = await play(t, { ...options, lastsMs: nth * options.lastsMs });
+    const result = await play(t, {
+      ...options,
+      seed: options.seed + nth,
+      lastsMs: nth * options.lastsMs,
+    });
     t.deepEqual(result.violations, []);
     t.deepEqual(result.problems, []);
     beliefs = result.beliefs;

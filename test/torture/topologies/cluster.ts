@@ -11,9 +11,6 @@ import { redisFaults } from "./redis-faults";
 /** A replica gives up a manual failover after five seconds. */
 const ASKED_AGAIN_MS = 6_000;
 
-/** Much longer than any fault, so that no replica replaces its master by itself. */
-const NEVER_REPLACED_MS = 600_000;
-
 /** Three masters, each with a replica that replaces it. */
 export function startCluster(): Promise<Topology> {
   return start(true);
@@ -27,10 +24,7 @@ export function startResharding(): Promise<Topology> {
 async function start(losesMasters: boolean): Promise<Topology> {
   const cluster = await startRedisCluster(3, 3);
   const ports = cluster.nodes.map(({ port }) => port);
-  if (!losesMasters) {
-    for (const { admin } of cluster.nodes)
-      await admin.config("SET", "cluster-node-timeout", NEVER_REPLACED_MS);
-  }
+  await cluster.setFailovers(losesMasters);
   const masters = async (): Promise<ClusterNode[]> => {
     const roles = await Promise.all(cluster.nodes.map((node) => node.info("replication", "role")));
     return cluster.nodes.filter((_, nth) => roles[nth] === "master");
