@@ -127,7 +127,8 @@ for (const [title, libraries] of Object.entries(LIBRARIES)) {
       processes.push(holder, waiter);
       held.push(await holdAndWait(holder, waiter, `${TAG}held:${nth}`));
     }
-    await until(async () => (await shardChannels(master)) === libraries.length);
+    // On a busy machine, a holder may have waited, too.
+    await until(async () => (await shardChannels(master)) >= libraries.length);
     await master.admin.set(`${TAG}last`, "written after all locks");
     await master.admin.wait(1, 0);
     const questions = await questionsTo(cluster);
