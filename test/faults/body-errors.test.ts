@@ -61,7 +61,8 @@ async function run(
     await retire(process);
     await proxy.stop().catch(() => {}); // It may be stopped already.
   });
-  await process.call(`${key}:first`, {}, () => {}); // Now it is connected, and Redis knows the scripts.
+  // Now it is connected, and Redis knows the scripts. All tests of this file begin at once, which may take a busy machine some time.
+  await process.call(`${key}:first`, { wait: "2m" }, () => {});
   const call = process.call(key, { lockTime: "10m" }, async () => {
     await trouble({ proxy, watcher, key });
     return body();
