@@ -3,7 +3,7 @@ import { connect, type AddressInfo } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { setImmediate as afterIo } from "node:timers/promises";
 import test, { type ExecutionContext } from "ava";
-import { createClient, type RedisClientType } from "redis";
+import { createClient, createCluster, type RedisClientType } from "redis";
 import { LockError, LockLostError } from "../../runtime/base/errors";
 import { portOf } from "../../runtime/stores/redis/recognize-client";
 import { redisStore } from "../../runtime/stores/redis/redis";
@@ -23,6 +23,7 @@ import {
 import { retire } from "../support/retire";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
+import { recordEvents } from "./noting-listener";
 import { UNTRUSTED } from "./untrusted";
 
 // The behavior that only clients of node-redis need.
@@ -126,6 +127,39 @@ test("a client that stopped reconnecting is reported as a misconfiguration", asy
   t.teardown(() => store.close());
   await t.throwsAsync(client.connect());
   await t.throwsAsync(acquire(store, KEY, newId()), { message: /stopped reconnecting \(.*ECONNREFUSED/ });
+});
+
+test("a client that its socketTimeout closed while it was idle is reported with the option", async (t) => {
+  const client = server.nodeRedis({ socketTimeout: 500 });
+  const store = redisStore(client);
+  t.teardown(() => store.close());
+  const timedOut = once(client, "error");
+  client.connect().catch(() => {}); // On a slow machine, the timeout may end even this.
+  t.regex(String(await timedOut), /SocketTimeoutError|Socket timeout/);
+  await t.throwsAsync(acquire(store, KEY, newId()), {
+    message: /closed, probably by its socketTimeout.*Fix: remove socketTimeout .* and create a new client/,
+  });
+});
+
+test("only a client that its socketTimeout would close while it is idle gets a warning of that option", async (t) => {
+  const socketTimeout = 60_000;
+  for (const [options, warns] of [
+    [{ socket: { socketTimeout } }, true],
+    [{ socket: { socketTimeout }, pingInterval: 60_000 }, true],
+    [{ socket: { socketTimeout }, pingInterval: 20_000 }, false],
+    [{ socket: { socketTimeout, reconnectStrategy: () => 100 } }, false],
+    [{}, false],
+  ] as const) {
+    for (const client of [createClient(options), createCluster({ rootNodes: [], defaults: options })]) {
+      const store = redisStore(client);
+      t.teardown(() => store.close());
+      const { warnings } = recordEvents(store);
+      await afterIo();
+      const isWarning = (line: string): boolean =>
+        /socketTimeout .*while the client is idle.*Fix: /.test(line);
+      t.is(warnings.some(isWarning), warns, JSON.stringify(options));
+    }
+  }
 });
 
 test("a wrong password and a database that does not exist are reported as misconfigurations", async (t) => {

@@ -55,6 +55,7 @@ export interface NodeRedisOptions extends LibraryOptions {
   readonly commandOptions?: object;
   readonly disableOfflineQueue?: boolean;
   readonly reconnectStrategy?: false;
+  readonly socketTimeout?: number;
 }
 
 /** The number of attempts to start a server. */
@@ -165,12 +166,13 @@ export async function launchRedis(
 
 function nodeRedisOptions(
   ofServer: number,
-  { port = ofServer, reconnectStrategy, RESP = 3, ...options }: NodeRedisOptions,
+  { port = ofServer, reconnectStrategy, socketTimeout, RESP = 3, ...options }: NodeRedisOptions,
 ) {
   const socket = {
     port,
     host: "127.0.0.1",
     ...(reconnectStrategy !== undefined && { reconnectStrategy }),
+    ...(socketTimeout !== undefined && { socketTimeout }),
   };
   return { ...options, RESP: RESP as 3, socket };
 }

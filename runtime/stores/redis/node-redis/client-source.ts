@@ -1,6 +1,7 @@
 import type { NodeRedis } from "./client";
 import type { Place } from "./connection";
 import type { Source } from "./source";
+import { stateOf } from "./state";
 
 /**
  * A client from `createClient()` of version 5. If its connection breaks while a command is about to be written, the client counts that
@@ -11,14 +12,20 @@ export class ClientSource implements Source {
   readonly keyPrefix: string;
   readonly name = "client";
   readonly place: Place;
+  readonly #state: ReturnType<typeof stateOf>;
 
   constructor(client: NodeRedis) {
     this.place = { client };
+    this.#state = stateOf(client, false);
     this.keyPrefix = client.options?.keyPrefix ?? "";
   }
 
   get isOpen(): boolean {
     return this.place.client.isOpen;
+  }
+
+  get fault(): Error | undefined {
+    return this.#state.fault();
   }
 
   locate(): Promise<Place> {

@@ -56,6 +56,7 @@ export interface NodeRedisCluster {
   readonly isOpen: boolean;
   readonly _self?: NodeRedisCluster;
   readonly _keyPrefix?: string;
+  readonly _options?: { readonly defaults?: NodeRedisOptions };
   /** The master of each slot. The client replaces the list whenever it has asked for the slots. */
   readonly slots: ({ readonly master: NodeRedisMaster } | undefined)[];
   readonly masters: readonly NodeRedisMaster[];
@@ -89,6 +90,7 @@ export interface NodeRedisOptions {
   readonly name?: string;
   readonly keyPrefix?: string;
   readonly credentialsProvider?: CredentialsProvider;
+  readonly pingInterval?: number;
   readonly socket?: {
     readonly host?: string;
     readonly port?: number;
@@ -96,6 +98,8 @@ export interface NodeRedisOptions {
     readonly tls?: boolean;
     readonly family?: number;
     readonly connectTimeout?: number;
+    readonly socketTimeout?: number;
+    readonly reconnectStrategy?: unknown;
   };
 }
 

@@ -3,7 +3,7 @@ import type { ClusterPort, StateListeners, Subscription, SubscriptionListeners }
 import { mayPass, PAUSE_MS, sendToMaster } from "../cluster/master-of-key";
 import type { Command, Send } from "../command";
 import { errorOf, isMoved } from "../errors";
-import { ADVICE, CLUSTER_OF_VERSION_5 } from "./advice";
+import { ADVICE, CLUSTER_OF_VERSION_5, ENDS_WHEN_IDLE, endsWhenIdle } from "./advice";
 import type { NodeRedisCluster } from "./client";
 import { isOfVersion5 } from "./client-source";
 import { noSubscription, openSubscription } from "./connection";
@@ -40,7 +40,8 @@ export class NodeRedisClusterPort implements ClusterPort {
     const { _self: client = given, _keyPrefix: keyPrefix = "" } = given;
     this.#client = client;
     this.keyPrefix = keyPrefix;
-    this.hazard = isOfVersion5(given) ? CLUSTER_OF_VERSION_5 : undefined;
+    if (isOfVersion5(given)) this.hazard = CLUSTER_OF_VERSION_5;
+    else if (endsWhenIdle(client._options?.defaults)) this.hazard = ENDS_WHEN_IDLE;
     this.#wasReady = this.isReady;
     this.#isUp = this.isReady;
     this.topology = new NodeRedisTopology(client, this.keyPrefix, () => this.#onKnown());

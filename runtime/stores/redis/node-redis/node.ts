@@ -10,7 +10,7 @@ import type {
 import type { Command, Send } from "../command";
 import { errorOf } from "../errors";
 import { permanent } from "../states";
-import { ADVICE } from "./advice";
+import { ADVICE, ENDS_WHEN_IDLE, endsWhenIdle } from "./advice";
 import { PLAIN, type NodeRedis } from "./client";
 import { openOwn, openSubscription } from "./connection";
 import { portError } from "./errors";
@@ -22,6 +22,7 @@ export class NodeRedisNode implements ClientPort {
   readonly keyPrefix: string;
   readonly mayResend = false;
   readonly advice = ADVICE;
+  readonly hazard: string | undefined;
   readonly #client: NodeRedis;
   readonly #state: ReturnType<typeof stateOf>;
 
@@ -30,6 +31,7 @@ export class NodeRedisNode implements ClientPort {
     this.#client = client;
     this.#state = stateOf(this.#client);
     this.keyPrefix = this.#client.options?.keyPrefix ?? "";
+    this.hazard = endsWhenIdle(client.options) ? ENDS_WHEN_IDLE : undefined;
   }
 
   /** node-redis itself rejects a connection that cannot select the database. */

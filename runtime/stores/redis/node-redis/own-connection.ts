@@ -59,7 +59,8 @@ export class NodeRedisConnection implements SingleConnection {
   }
 
   get refusal(): Error | undefined {
-    return this.#wasOpen && !this.#source.isOpen ? errorOf(CLOSED) : undefined;
+    const { fault, isOpen } = this.#source;
+    return fault ?? (this.#wasOpen && !isOpen ? errorOf(CLOSED) : undefined);
   }
 
   connect(): void {

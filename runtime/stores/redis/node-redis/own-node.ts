@@ -10,7 +10,7 @@ import {
   type SubscriptionListeners,
 } from "../client-port";
 import type { Send } from "../command";
-import { ADVICE } from "./advice";
+import { ADVICE, ENDS_WHEN_IDLE, endsWhenIdle } from "./advice";
 import { noSubscription, openOwn, openSubscription, type Place } from "./connection";
 import type { Source } from "./source";
 
@@ -21,6 +21,7 @@ export class NodeRedisOwnNode implements ClientPort {
   readonly mayResend = false;
   readonly fault = undefined;
   readonly advice = ADVICE;
+  readonly hazard: string | undefined;
   readonly send: Send;
   readonly #source: Source;
   readonly #listeners = new Set<StateListeners>();
@@ -33,6 +34,7 @@ export class NodeRedisOwnNode implements ClientPort {
     this.#source = source;
     this.#place = source.place;
     this.keyPrefix = source.keyPrefix;
+    this.hazard = endsWhenIdle(source.place?.client.options) ? ENDS_WHEN_IDLE : undefined;
     this.send = send;
   }
 

@@ -7,6 +7,8 @@ export interface Source {
   readonly isOpen: boolean;
   /** The word for the client in messages. Undefined for an address. Then the connection opens immediately, and keeps the process alive. */
   readonly name: "client" | "pool" | "sentinel" | undefined;
+  /** Why the client is closed for good, if that is known. */
+  readonly fault?: Error | undefined;
   /** The place of the server, if it never changes. */
   readonly place?: Place;
   /** Resolves to the place of the server. */

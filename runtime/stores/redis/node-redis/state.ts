@@ -5,16 +5,21 @@ import type { StateListeners } from "../client-port";
 import { errorOf, isWrongPassword, passing as mayPass, translateError } from "../errors";
 import { passing, permanent, type State } from "../states";
 import { faultOfTls } from "../tls-options";
+import { ENDED_IDLE, endsWhenIdle } from "./advice";
 import type { NodeRedis } from "./client";
 import { PendingSends } from "./pending-sends";
 import { ReplyOrder } from "./reply-order";
 
 const states = new WeakMap<NodeRedis, ClientState>();
 
-/** Returns the state of a client. There is one for each client, with one set of listeners, which stay. */
-export function stateOf(client: NodeRedis): ClientState {
+/**
+ * Returns the state of a client. There is one for each client, with one set of listeners, which stay.
+ *
+ * @param sendsLocks whether commands of locks are sent over the client. Then its replies are checked after an error
+ */
+export function stateOf(client: NodeRedis, sendsLocks = true): ClientState {
   let state = states.get(client);
-  if (state === undefined) states.set(client, (state = new ClientState(client)));
+  if (state === undefined) states.set(client, (state = new ClientState(client, sendsLocks)));
   return state;
 }
 
@@ -28,6 +33,7 @@ export function stateOf(client: NodeRedis): ClientState {
 class ClientState {
   readonly replies: ReplyOrder;
   readonly #client: NodeRedis;
+  readonly #sendsLocks: boolean;
   readonly #listeners = new Set<StateListeners>();
   readonly #pending = new PendingSends();
   /** Whether somebody has called `connect()`. */
@@ -39,8 +45,9 @@ class ClientState {
   /** The reason why there is no connection, if it is known. */
   #lastError: Error | undefined;
 
-  constructor(client: NodeRedis) {
+  constructor(client: NodeRedis, sendsLocks: boolean) {
     this.#client = client;
+    this.#sendsLocks = sendsLocks;
     this.replies = new ReplyOrder(client);
     this.#wasOpen = client.isOpen;
     this.#wasReady = client.isReady;
@@ -66,18 +73,19 @@ class ClientState {
 
   /** Resolves when commands are sent immediately. Rejects if there is no connection in time. */
   ready(timeoutMs: number): Promise<void> {
-    const fault = this.fault(this.#lastError) ?? this.#lastError;
+    const fault = this.fault() ?? this.#lastError;
     // A permanent error rejects immediately, though node-redis may continue its attempts to connect.
     if (fault instanceof LockMisconfiguredError) return Promise.reject(fault);
     return this.#pending.add(timeoutMs, () => this.#lastError ?? errorOf(this.#missing));
   }
 
   /** Returns why the client can never send a command again, or undefined if it can. */
-  fault(cause: Error | undefined): Error | undefined {
+  fault(cause = this.#lastError): Error | undefined {
     if (this.#client.isOpen || !this.#wasOpen) return undefined;
     if (cause instanceof LockMisconfiguredError) return cause;
     // A client that close() or quit() is closing stays ready until it has its last reply.
-    return errorOf(this.#isClosed || this.#client.isReady ? CLOSED : GAVE_UP, cause);
+    if (this.#isClosed || this.#client.isReady) return errorOf(CLOSED, cause);
+    return errorOf(endsWhenIdle(this.#client.options) ? ENDED_IDLE : GAVE_UP, cause);
   }
 
   get #missing(): State {
@@ -113,7 +121,10 @@ class ClientState {
   }
 
   #failed(error: Error): void {
-    if (this.#client.isReady) return this.replies.doubt(error);
+    if (this.#client.isReady) {
+      if (this.#sendsLocks) this.replies.doubt(error);
+      return;
+    }
     this.#wasOpen = true;
     this.#lastError = this.#explained(error);
     this.#down();
