@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import { configure, shutdown } from "../../runtime/config/configure";
 import { health } from "../../runtime/diagnostics/health";
 import { ready } from "../../runtime/diagnostics/ready";
-import type { WholeStore } from "../../runtime/stores/port";
+import { FENCING_STRIDE, type WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { untilListening } from "../store-contract";
 import {
@@ -15,7 +15,9 @@ import {
   queued,
   release,
   TIMEOUT_MS,
+  token,
 } from "../store-contract/subject";
+import { fenceOf } from "../support/auxiliary-keys";
 import { IOREDIS, NODE_REDIS, NODE_REDIS_POOL, URL_LIBRARIES } from "../support/client-libraries";
 import { openGlide, openGlideCluster, type OpenGlide } from "../support/glide";
 import { hasOtherClients } from "../support/other-clients";
@@ -124,6 +126,7 @@ const KINDS = [
     open,
     confirms: true,
     pair: () => pairOf(group.servers),
+    set: (key: string, value: string) => firstServer().client().set(key, value),
     listening: untilListening,
   })),
   ...Object.entries(OF_CLUSTERS).map(([title, open]) => ({
@@ -135,6 +138,7 @@ const KINDS = [
         cluster.nodes.map(({ server }) => server),
         { readOnly: true }, // Otherwise it redirects each read to the master.
       ),
+    set: async (key: string, value: string) => (await cluster.masterOf(key)).admin.set(key, value),
     listening: (store: WholeStore) => untilSubscribedEverywhere(store, cluster),
   })),
 ];
@@ -148,7 +152,7 @@ for (const { title, open } of KINDS) {
   });
 }
 
-for (const { title, open, confirms, pair, listening } of KINDS) {
+for (const { title, open, confirms, pair, set, listening } of KINDS) {
   inMatrixSerially(`${title}waiters get wake-ups, even after their subscription was killed`, async (t) => {
     const store = await opened(t, open);
     const { master } = pair();
@@ -185,6 +189,14 @@ for (const { title, open, confirms, pair, listening } of KINDS) {
       t.like(await store.release(one, TIMEOUT_MS), { released: true });
     },
   );
+
+  inMatrixSerially(`${title}the largest fencing tokens are exact`, async (t) => {
+    const store = await opened(t, open);
+    const key = newKey();
+    const counter = Number.MAX_SAFE_INTEGER - 2 * FENCING_STRIDE;
+    await set(fenceOf(key), String(counter));
+    t.is(token(await acquire(store, key, newId(), { fencing: true })), counter + 1);
+  });
 
   inMatrixSerially(
     `${title}a store holds and waits again after all its connections were killed`,
