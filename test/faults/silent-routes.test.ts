@@ -1,8 +1,10 @@
 import test, { type ExecutionContext } from "ava";
-import type { Redis } from "ioredis";
+import { Redis } from "ioredis";
 import type { RedisClientType } from "redis";
 import type { WholeStore } from "../../runtime/stores/port";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
+import { acquire, newId, newKey, request } from "../store-contract/subject";
+import { recordEvents } from "../stores/noting-listener";
 import { IOREDIS, NODE_REDIS_3, NODE_REDIS_POOL, URL_LIBRARIES } from "../support/client-libraries";
 import { deferred } from "../support/deferred";
 import { FleetProcess } from "../support/fleet";
@@ -209,6 +211,27 @@ for (const library of [IOREDIS, NODE_REDIS_3]) {
     t.is(warnings.filter((line) => line.includes("socketTimeout")).length, 1, warnings.join("\n"));
   });
 }
+
+test("a client in subscriber mode, which itself rejects lock commands, is not reported as a dead route", async (t) => {
+  const [server, proxy] = await serverAndProxy(t);
+  const client = new Redis(server.port, "127.0.0.1", { protocol: 2 });
+  const [store, silent] = [redisStore(client), redisStore(server.client({ port: proxy.port }))];
+  t.teardown(async () => {
+    await Promise.all([store.close(), silent.close()]);
+    client.disconnect();
+  });
+  const [events, silentEvents] = [recordEvents(store), recordEvents(silent)];
+  for (const one of [store, silent]) await acquire(one, newKey(), newId());
+  await client.subscribe("messages of the application");
+  proxy.loseRoute();
+  for (const key of [newKey(), newKey()]) {
+    const message = /the Redis client is in subscriber mode/;
+    await t.throwsAsync(store.acquire(request(key, newId()), 250), { message });
+    silent.acquire(request(key, newId()), 250).catch(() => {});
+  }
+  t.regex(await silentEvents.warned, /that connection is dead/); // The other store has had the time to warn, too.
+  t.deepEqual(events.warnings, []);
+});
 
 for (const [library, says] of [
   [

@@ -58,7 +58,9 @@ export class WatchedClient implements Transport {
     if (this.#client.fault !== undefined) throw this.#client.fault;
     if (isReadOnly(error)) this.#warn(this.#client.advice.demoted);
     if (isMoved(error)) throw errorOf(oneOfCluster(this.#client.advice.useCluster), error);
-    throw this.#client.explain(error) ?? thrown;
+    const fault = this.#client.explain(error);
+    if (fault !== undefined) this.#silence.reset(); // The client itself rejected the command, so no reply is due.
+    throw fault ?? thrown;
   };
 
   #onDown(): void {
