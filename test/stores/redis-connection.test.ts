@@ -1,7 +1,9 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
-import { inspect } from "node:util";
+import { join } from "node:path";
+import { inspect, promisify } from "node:util";
 import test, { type ExecutionContext } from "ava";
 import { Redis } from "ioredis";
 import { LockMisconfiguredError, LockOptionError } from "../../runtime/base/errors";
@@ -21,6 +23,8 @@ import type { RedisAddress } from "../../runtime/stores/redis/address";
 import { HANDSHAKE_MS } from "../../runtime/stores/redis/own-client";
 import { redisStore, redisStoreAt } from "../../runtime/stores/redis/redis";
 import { URL_LIBRARIES } from "../support/client-libraries";
+import { NODE } from "../support/node";
+import { startRedisCluster } from "../support/redis-cluster";
 import { startRedis, startRedisAt, type RedisServer } from "../support/redis-server";
 import { startTcpProxy } from "../support/tcp-proxy";
 import { until } from "../support/until";
@@ -63,6 +67,37 @@ test("close() leaves the caller's client open and closes its own connection", as
   t.is(await client.ping(), "PONG");
   for (const event of ["close", "-node", "+node", "ready"]) t.is(client.listenerCount(event), 0, event);
 });
+
+/** ioredis may keep the process alive for this long after each call of `disconnect()`. */
+const OPTIONS = "{ disconnectTimeout: 600_000 }";
+
+for (const [kind, open] of Object.entries({
+  "one node": async () => `new Redis(${server.port}, "127.0.0.1", ${OPTIONS})`,
+  "a cluster": async (t: ExecutionContext) => {
+    const cluster = await startRedisCluster();
+    t.teardown(() => cluster.stop());
+    const nodes = JSON.stringify(cluster.nodes.map(({ port }) => ({ host: "127.0.0.1", port })));
+    return `new Cluster(${nodes}, { redisOptions: ${OPTIONS} })`;
+  },
+})) {
+  test(`a process that received wake-ups exits as soon as its store and its client of ${kind} are closed`, async (t) => {
+    const [node, ...args] = NODE;
+    const source = `
+      const { Cluster, Redis } = require("ioredis");
+      const { redisStore } = require(${JSON.stringify(join(__dirname, "../../runtime"))});
+      const { untilListening } = require(${JSON.stringify(join(__dirname, "../store-contract"))});
+      (async () => {
+        const client = ${await open(t)};
+        const store = redisStore(client);
+        await untilListening(store);
+        await store.close();
+        await client.quit();
+        console.log("end");
+      })();`;
+    const { stdout } = await promisify(execFile)(node, [...args, "-e", source], { timeout: 120_000 });
+    t.is(stdout, "end\n");
+  });
+}
 
 for (const { title, at } of URL_LIBRARIES) {
   test(`${title}close() of a store by URL closes all its connections`, async (t) => {

@@ -18,6 +18,7 @@ export function openSubscription(
   const redis: Duplicable = client;
   // We subscribe ourselves on each "ready". With `autoResubscribe`, a `Redis` would subscribe, too, but nobody would handle its failure.
   const subscriber = isOfCluster ? redis.duplicate() : redis.duplicate({ autoResubscribe: false });
+  let isDisconnected = false;
   const subscribe = (): void => {
     subscriber.subscribe(channel).then(
       () => listeners.subscribed(),
@@ -28,7 +29,9 @@ export function openSubscription(
     error() {}, // Waiters that receive no wake-up still ask again in time.
     message: (_channel, text) => listeners.message(text),
     end() {
-      if (!isOfCluster) subscriber.disconnect(); // With Sentinel, ioredis would keep the connections of its failover detector.
+      // With Sentinel, ioredis would keep the connections of its failover detector. After `close()`, the timer of this call would delay the
+      // end of the process.
+      if (!isOfCluster && !isDisconnected) subscriber.disconnect();
       listeners.ended();
     },
     ready: subscribe,
@@ -39,7 +42,11 @@ export function openSubscription(
   return {
     // A `Cluster` would ping any node, and not the one on which it is subscribed.
     ping: () => (isOfCluster ? undefined : subscriber.call("ping")),
-    close: () => subscriber.disconnect(),
+    close() {
+      const { status } = subscriber as { readonly status?: string };
+      isDisconnected = status === "ready"; // Otherwise a failover detector may still begin.
+      subscriber.disconnect();
+    },
   };
 }
 
@@ -50,9 +57,10 @@ export function openShardedSubscription(
   listeners: SubscriptionListeners,
 ): Subscription {
   const subscriber = node.duplicate({ autoResubscribe: false, keyPrefix: "" });
+  let isDisconnected = false;
   listenInRoot(subscriber, {
     close() {
-      subscriber.disconnect(); // It would reconnect by itself, without our subscription.
+      if (!isDisconnected) subscriber.disconnect(); // It would reconnect by itself, without our subscription.
       listeners.ended();
     },
     smessage: (_channel, text) => listeners.message(text),
@@ -68,7 +76,10 @@ export function openShardedSubscription(
   );
   return {
     ping: () => subscriber.call("ping"),
-    close: () => subscriber.disconnect(),
+    close() {
+      isDisconnected = true; // The timer of a second call would delay the end of the process.
+      subscriber.disconnect();
+    },
   };
 }
 
