@@ -102,7 +102,10 @@ for (const [name, create] of Object.entries(KINDS)) {
     await client.close();
     await t.throwsAsync(
       process.call("LOCK_closed", ENDLESS, () => t.fail()),
-      { code: "LOCK_MISCONFIGURED", message: /closed by close\(\), quit\(\), or destroy\(\)/ },
+      {
+        code: "LOCK_MISCONFIGURED",
+        message: /^LOCK_closed: the Redis client was closed by close\(\), quit\(\), or destroy\(\)\. Fix:/,
+      },
     );
   });
 

@@ -1,4 +1,5 @@
 import { systemClock, type CancelTimer } from "../../../base/clock";
+import { LockMisconfiguredError } from "../../../base/errors";
 import type { ClusterPort, StateListeners, Subscription, SubscriptionListeners } from "../client-port";
 import { mayPass, PAUSE_MS, sendToMaster } from "../cluster/master-of-key";
 import type { Command, Send } from "../command";
@@ -68,6 +69,7 @@ export class NodeRedisClusterPort implements ClusterPort {
   };
 
   explain(error: Error): Error | undefined {
+    if (error instanceof LockMisconfiguredError) return error;
     return this.#isClosed ? errorOf(CLOSED, error) : undefined;
   }
 
