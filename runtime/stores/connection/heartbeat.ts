@@ -12,6 +12,7 @@ export class Heartbeat {
   #isArmed = false;
   #isUnanswered = false;
   #neededAt = 0;
+  #isStopped = false;
 
   /**
    * @param ping pings the current connection, or returns undefined if there is none
@@ -31,6 +32,7 @@ export class Heartbeat {
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.#timer.clear();
   }
 
@@ -41,6 +43,7 @@ export class Heartbeat {
 
   #tick(): void {
     this.#isArmed = false;
+    if (this.#isStopped) return; // Between the timer and this call.
     if (this.#clock.now() - this.#neededAt > PING_INTERVAL_MS) return void (this.#isUnanswered = false);
     if (this.#isUnanswered) this.#onDead();
     this.#isUnanswered = false;
