@@ -3,7 +3,7 @@ import { listenInRoot } from "../../../base/root-context";
 import type { Connection } from "../address";
 import { backoffMs, LONGEST_IN_USE_MS } from "../../connection/backoff";
 import { HANDSHAKE_MS, NO_CONNECTION, type ConnectionListeners, type SingleConnection } from "../own-client";
-import { CLOSED } from "./connection";
+import { CLOSED, CLOSES_FAST } from "./connection";
 import { IoredisNode } from "./node";
 import { optionsOf } from "./options";
 import type { RedisClass } from "./redis-class";
@@ -22,8 +22,7 @@ const ONE_CONNECTION = {
   maxRetriesPerRequest: 0,
   retryStrategy: (): null => null,
   reconnectOnError: null,
-  // On a dead route, the server does not answer when ioredis closes the connection. So ioredis waits for that only briefly.
-  disconnectTimeout: 50,
+  ...CLOSES_FAST,
 };
 
 /** A `Redis` that belongs to the store. It connects immediately, unless the URL says otherwise. */

@@ -1,11 +1,17 @@
 import { listenInRoot } from "../../../base/root-context";
 import type { Subscription, SubscriptionListeners } from "../client-port";
 import type { RedisClient, RedisSubscriber } from "../client";
+import { CLOSES_FAST } from "./connection";
 import { isCluster } from "./state";
 
 /** A `Redis`. A `Cluster` does not accept these overrides. */
 interface Duplicable extends RedisClient {
-  duplicate(overrides?: { readonly autoResubscribe: boolean; readonly keyPrefix?: string }): RedisSubscriber;
+  duplicate(
+    overrides?: typeof CLOSES_FAST & {
+      readonly autoResubscribe: boolean;
+      readonly keyPrefix?: string;
+    },
+  ): RedisSubscriber;
 }
 
 /** Subscribes over a duplicate of the client, which reconnects as the client does. */
@@ -17,7 +23,9 @@ export function openSubscription(
   const isOfCluster = isCluster(client);
   const redis: Duplicable = client;
   // We subscribe ourselves on each "ready". With `autoResubscribe`, a `Redis` would subscribe, too, but nobody would handle its failure.
-  const subscriber = isOfCluster ? redis.duplicate() : redis.duplicate({ autoResubscribe: false });
+  const subscriber = isOfCluster
+    ? redis.duplicate()
+    : redis.duplicate({ ...CLOSES_FAST, autoResubscribe: false });
   let isDisconnected = false;
   const subscribe = (): void => {
     subscriber.subscribe(channel).then(
@@ -56,7 +64,7 @@ export function openShardedSubscription(
   channel: string,
   listeners: SubscriptionListeners,
 ): Subscription {
-  const subscriber = node.duplicate({ autoResubscribe: false, keyPrefix: "" });
+  const subscriber = node.duplicate({ ...CLOSES_FAST, autoResubscribe: false, keyPrefix: "" });
   let isDisconnected = false;
   listenInRoot(subscriber, {
     close() {
