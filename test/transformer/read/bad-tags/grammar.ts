@@ -219,6 +219,12 @@ export const GRAMMAR: readonly Row[] = [
     message: `There is no attribute \`colour\`. ${ATTRIBUTES}`,
   },
   {
+    title: "a weight, because each caller takes one permit",
+    source: onMethod('@redisLock businessFlag=pay permits=10 «weight»="order.lines.length"'),
+    code: "LW1002",
+    message: `There is no attribute \`weight\`. ${ATTRIBUTES}`,
+  },
+  {
     title: "an unknown attribute that every object has as a property",
     source: onMethod("@redisLock businessFlag=pay «constructor»=true"),
     code: "LW1002",
