@@ -86,9 +86,26 @@ bool maySleep = true;
 #define BELIEVES(p) (inside[p] > 0 && left[p] > 0 && AWAKE(p))
 #define HAS_HOLD(p) ((key == lease[p] || key == REVOKED(lease[p])) && ttl >= left[p])
 
+#ifdef VERDICT
+/* `isOnlyGrant` in lease.ts: the command that acquired the key cannot run again, because its connection did not break. */
+bool onlyGrant[2];
+bool interrupted[2]; /* Somebody else acquired the key since the lease began. */
+#ifdef VERDICT_OF_ANY_GRANT
+/* RULE VERDICT_OF_ANY_GRANT: "released" proves nothing if the command that acquired the key may run again. */
+#define MAY_GRANT(r) true
+#else
+#define MAY_GRANT(r) (status[r] != leased || !onlyGrant[OWNER(r)])
+#endif
+/* A property: if the key still has the hold, then its process held it throughout, even beyond its deadline. verdict.ts */
+#define IS_PROVEN(p) (lease[p] != 0 && onlyGrant[p] && (key == lease[p] || key == REVOKED(lease[p])))
+#endif
+
 inline check() {
   /* The property: no two callers believe that they hold the lock. */
   CLAIM((BELIEVES(0) -> inside[0] : 0) + (BELIEVES(1) -> inside[1] : 0) <= 1);
+#ifdef VERDICT
+  assert(!(IS_PROVEN(0) && interrupted[0]) && !(IS_PROVEN(1) && interrupted[1]));
+#endif
 #ifndef ONLY_PROPERTY
   /* Step 5 of the proof, which is stronger: while a caller believes, the store has its hold. */
   CLAIM(!BELIEVES(0) || HAS_HOLD(0));
@@ -103,8 +120,12 @@ byte draws, fence; /* The last token that may be in use. */
 byte token[ALL + 1], renewalToken[2 * RENEWALS]; /* The tokens in replies and leases. */
 byte highest; /* The highest token with which a body began. */
 byte handedOff[2]; /* The tokens that the lease used in hand-offs. */
-/* No client runs a command again once it has passed on the reply. */
+#ifdef TOKENS_RESENT
+/* RULE TOKENS_RESENT: no client runs a command again once it has passed on the reply. */
+#define MAY_GRANT(r) (draws < DRAWS)
+#else
 #define MAY_GRANT(r) (draws < DRAWS && status[r] != leased)
+#endif
 #define MAY_DRAW (draws < DRAWS)
 
 inline draw(t) { /* scripts/token.ts */
@@ -123,8 +144,10 @@ inline use(t) { /* The property: tokens rise with the order of beliefs. */
   highest = t
 }
 #else
-#define MAY_GRANT(r) true
 #define MAY_DRAW true
+#ifndef VERDICT
+#define MAY_GRANT(r) true
+#endif
 #endif
 
 /* ---- the store: each step is one script ---------------------------------------------------------------- */
@@ -197,7 +220,11 @@ inline grant(r) {
 #ifdef TOKENS
   if :: status[r] == waiting && !granted[r] -> draw(token[r]) :: else fi;
 #endif
-  granted[r] = (status[r] == waiting)
+  granted[r] = (status[r] == waiting);
+#ifdef VERDICT
+  interrupted[0] = interrupted[0] || (lease[0] != 0 && lease[0] != r);
+  interrupted[1] = interrupted[1] || (lease[1] != 0 && lease[1] != r)
+#endif
 }
 
 inline anyRenewal() {
@@ -227,6 +254,10 @@ active proctype store() {
        :: IS(grantStep) && SENT(r) && (key == 0 || key == RESERVED(OWNER(r))) && MAY_GRANT(r) -> grant(r)
        /* enqueue.ts: the key is free, and another waiter is first. */
        :: IS(reserveStep) && SENT(r) && key == 0 -> if :: reserve(0) :: reserve(1) fi
+#ifdef STORE_FORGETS
+       /* RULE STORE_FORGETS: the store keeps a hold until it expires. */
+       :: key != 0 -> key = 0; ttl = 0
+#endif
 #ifdef ACQUIRE_BLINDLY
        /* RULE ACQUIRE_BLINDLY: only a free key is acquired. */
        :: SENT(r) && key != r -> grant(r)
@@ -238,6 +269,10 @@ active proctype store() {
           if :: status[r] == waiting && !renewalReplied[RENEWAL(OWNER(r))] -> draw(renewalToken[RENEWAL(OWNER(r))]) :: else fi;
 #endif
           renewalReplied[RENEWAL(OWNER(r))] = true
+#ifdef RENEW_BLINDLY
+       /* RULE RENEW_BLINDLY: a renewal compares the key first. */
+       :: renewed[RENEWAL(OWNER(r))] == r -> renewalReplied[RENEWAL(OWNER(r))] = true
+#endif
        /* renew.ts: a renewal whose reply does not count. */
        :: IS(renewStep) && SENT(r) && key == r ->
 #ifdef RENEWAL_SHORTENS
@@ -254,12 +289,20 @@ active proctype store() {
        /* RULE RELEASE_BLINDLY: a release compares the key first. */
        :: IS_FORMER(r) && SENT(r) -> passOn()
 #endif
+#ifdef DEQUEUE_BLINDLY
+       /* RULE DEQUEUE_BLINDLY: a waiter that leaves frees only a key that is reserved for it. */
+       :: key != 0 -> passOn()
+#endif
+#ifdef RESERVE_BLINDLY
+       /* RULE RESERVE_BLINDLY: only a key that is free or was released is reserved. */
+       :: key != 0 -> if :: reserve(0) :: reserve(1) fi
+#endif
 #ifdef RELEASE_FIRST
        /* RULE RELEASE_FIRST: a process ends its belief before it sends the release. `lease.end()` */
        :: status[r] == leased && key == r -> passOn()
 #endif
 #ifdef CLOSED_BELIEVES
-       /* RULE CLOSED_BELIEVES: an acquisition that released its commands never believes again. `#close` in acquisition.ts */
+       /* RULE CLOSED_BELIEVES: an acquisition that released a hold never believes in it again. `#close` and `#renounce` in acquisition.ts */
        :: status[r] == waiting && key == r -> passOn()
 #endif
 #ifdef REUSED_ID
@@ -269,6 +312,10 @@ active proctype store() {
        /* release-and-enqueue.ts: it ends an earlier hold of its process, revoked or not, and acquires the key in the same step. */
        :: IS(grantStep) && SENT(r) && !IS_FORMER(r) && HAS_FORMER_HOLD(OWNER(r)) && MAY_GRANT(r) -> grant(r)
        /* revoke.ts: the key keeps others out for the time that the hold has left. */
+#ifdef REVOKE_BLINDLY
+       /* RULE REVOKE_BLINDLY: a revocation compares the key first. */
+       :: IS_FORMER(r) && SENT(r) && key != 0 -> key = REVOKED(r)
+#endif
        :: IS(revokeStep) && key == r ->
 #ifdef REVOKED_IS_FREE
           /* RULE REVOKED_IS_FREE: a revoked hold keeps others out until it expires or its process releases it. */
@@ -349,6 +396,11 @@ inline believe(id, since) {
   if :: renewalToken[RENEWAL(me)] > token[id] -> token[id] = renewalToken[RENEWAL(me)] :: else fi;
   use(token[id]);
 #endif
+#ifdef VERDICT
+  /* A hold that only a renewal proves may come from a command that runs again. */
+  onlyGrant[me] = false;
+  if :: granted[id] && renewed[RENEWAL(me)] != id -> onlyGrant[me] = true :: true fi;
+#endif
   if :: id <= 2 * LIVE -> status[id] = leased; age[id] = 0; granted[id] = false :: else fi;
   close();
   noRenewals(me)
@@ -366,6 +418,10 @@ inline endLease(p) {
 #endif
 #ifdef TOKENS
   handedOff[p] = 0;
+#endif
+#ifdef VERDICT
+  onlyGrant[p] = false;
+  interrupted[p] = false;
 #endif
   lease[p] = 0
 }
@@ -403,6 +459,10 @@ active [2] proctype process() {
           :: IS(believeStep) && status[r] == waiting -> believe(r, renewalAge[RENEWAL(me)])
           :: IS(extendStep) && lease[me] == r ->
              if
+#ifdef RENEWAL_FROM_REPLY
+             /* RULE RENEWAL_FROM_REPLY: an extension counts from before the renewal was sent, not from the reply. `#renew` in renewals.ts */
+             :: true -> left[me] = SURE_TIME
+#endif
              :: left[me] < PROVEN(SURE_OF_RENEWAL(RENEWAL(me)), renewalAge[RENEWAL(me)]) ->
                 left[me] = PROVEN(SURE_OF_RENEWAL(RENEWAL(me)), renewalAge[RENEWAL(me)])
              :: else

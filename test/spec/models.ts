@@ -10,19 +10,28 @@ export interface Model {
   readonly mutants: readonly (readonly string[])[];
 }
 
-/** Returns the definitions of the mutants. They must break the property itself, not only a step of the proof. */
-const without = (...rules: readonly string[]): readonly (readonly string[])[] =>
-  rules.map((rule) => ["ONLY_PROPERTY", rule]);
+/**
+ * Returns the definitions of mutants. Each removes one rule from a search that finds no error, so the missing rule is the cause of its error.
+ * It must break the property itself, not only a step of the proof.
+ */
+const without = (search: readonly string[], ...rules: readonly string[]): readonly (readonly string[])[] =>
+  rules.map((rule) => [...search, "ONLY_PROPERTY", rule]);
+
+const SLEEP = ["LIVE=1", "SLEEP"];
+const TOKENS = ["LIVE=1", "TOKENS"];
+const VERDICT = ["LIVE=1", "VERDICT"];
 
 export const MODELS: Readonly<Record<string, Model>> = {
   lock: {
-    searches: [[], ["LIVE=1", "SLEEP"], ["LIVE=1", "TOKENS"]],
-    large: [["SLEEP"], ["TOKENS"], ["LIVE=3"]],
+    searches: [[], SLEEP, TOKENS, VERDICT],
+    large: [["SLEEP"], ["TOKENS"], ["VERDICT"], ["LIVE=3"]],
     mutants: [
       ...without(
+        [],
         "ACQUIRE_BLINDLY",
         "BELIEF_FROM_REPLY",
         "CLOSED_BELIEVES",
+        "DEQUEUE_BLINDLY",
         "FOUND_IS_GRANTED",
         "HAND_OFF_OVERLAPS",
         "HAND_OFF_RESTARTS",
@@ -30,13 +39,19 @@ export const MODELS: Readonly<Record<string, Model>> = {
         "NO_DRIFT",
         "RELEASE_BLINDLY",
         "RELEASE_FIRST",
+        "RENEWAL_FROM_REPLY",
         "RENEWAL_SHORTENS",
+        "RENEW_BLINDLY",
         "RESERVED_IS_GRANTED",
+        "RESERVE_BLINDLY",
         "REUSED_ID",
         "REVOKED_IS_FREE",
+        "REVOKE_BLINDLY",
+        "STORE_FORGETS",
       ),
-      ["SLEEP", "ONLY_PROPERTY", "SLEEP_UNNOTICED"],
-      ["TOKENS", "ONLY_PROPERTY", "TOKENS_WITHOUT_STRIDE"],
+      ...without(SLEEP, "SLEEP_UNNOTICED"),
+      ...without(TOKENS, "TOKENS_RESENT", "TOKENS_WITHOUT_STRIDE"),
+      ...without(VERDICT, "VERDICT_OF_ANY_GRANT"),
     ],
   },
   quorum: {
@@ -44,10 +59,13 @@ export const MODELS: Readonly<Record<string, Model>> = {
     large: [["RESTARTS=2"]],
     mutants: [
       ["BELIEF_FROM_REPLY"],
+      ["EARLY_RENEWAL"],
       ["EARLY_VOTE"],
       ["NO_DRIFT"],
       ["ONE_VOTE"],
       ["RELEASE_FIRST"],
+      ["RENEWAL_FROM_REPLY"],
+      ["RENEWED_AFTER_RELEASE"],
       ["ROLLED_BACK_BELIEVES"],
     ],
   },

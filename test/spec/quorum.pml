@@ -17,10 +17,17 @@
 #define FORMER(p) (p + 3)
 byte key[MASTERS], ttl[MASTERS];
 byte counts[MASTERS]; /* The ticks until the vote of a restarted master counts again. */
-#ifdef EARLY_VOTE /* RULE EARLY_VOTE: a restarted master does not count until the longest lock time has passed. `fault` in master.ts */
-#define COUNTS(m) true
-#else
+/* A restarted master does not count until the longest lock time has passed. `fault` in master.ts */
 #define COUNTS(m) (counts[m] == 0)
+#ifdef EARLY_VOTE /* RULE EARLY_VOTE: such a master grants no hold. `#askAndNote` in election.ts */
+#define GRANT_COUNTS(m) true
+#else
+#define GRANT_COUNTS(m) COUNTS(m)
+#endif
+#ifdef EARLY_RENEWAL /* RULE EARLY_RENEWAL: such a master renews no hold. `askAll` in masters.ts */
+#define RENEWAL_COUNTS(m) true
+#else
+#define RENEWAL_COUNTS(m) COUNTS(m)
 #endif
 byte restarts = RESTARTS;
 
@@ -29,15 +36,18 @@ bool hasFormer[2];
 byte age[2], left[2]; /* The ticks since the command was sent, and until the deadline of the lease. */
 bool renewing[2];
 byte renewalAge[2];
-bool vote[6], renewalVote[6]; /* The masters that granted or renewed the hold: 3 * p + m. */
+/* The masters that granted or renewed the hold: 3 * p + m. A vote counts if the master counts when the reply arrives, which may be late. */
+mtype = { none, early, counted };
+mtype vote[6] = none, renewalVote[6] = none;
 
 #define me (_pid)
 #define BELIEVES(p) (leased[p] && left[p] > 0)
 #ifdef ONE_VOTE /* RULE ONE_VOTE: a majority of masters must agree. tally.ts */
-#define AGREED(v, p) (v[3 * p] || v[3 * p + 1] || v[3 * p + 2])
+#define MAJORITY 1
 #else
-#define AGREED(v, p) (v[3 * p] + v[3 * p + 1] + v[3 * p + 2] >= 2)
+#define MAJORITY 2
 #endif
+#define AGREED(v, p) ((v[3 * p] == counted) + (v[3 * p + 1] == counted) + (v[3 * p + 2] == counted) >= MAJORITY)
 
 /* The property: no two processes believe that they hold the lock. */
 inline check() { assert(!(BELIEVES(0) && BELIEVES(1))) }
@@ -45,11 +55,11 @@ inline check() { assert(!(BELIEVES(0) && BELIEVES(1))) }
 inline noRenewal(p) {
   renewing[p] = false;
   renewalAge[p] = 0;
-  renewalVote[3 * p] = false; renewalVote[3 * p + 1] = false; renewalVote[3 * p + 2] = false
+  renewalVote[3 * p] = none; renewalVote[3 * p + 1] = none; renewalVote[3 * p + 2] = none
 }
 
 inline noVotes(p) {
-  vote[3 * p] = false; vote[3 * p + 1] = false; vote[3 * p + 2] = false;
+  vote[3 * p] = none; vote[3 * p + 1] = none; vote[3 * p + 2] = none;
   age[p] = 0
 }
 
@@ -63,7 +73,17 @@ inline forget(p) {
   hasFormer[p] = true;
   left[p] = 0;
   noVotes(p);
+#ifndef RENEWED_AFTER_RELEASE
   noRenewal(p)
+#endif
+}
+
+inline cast(v, counts_now) {
+  if
+  :: counts_now -> v = counted
+  :: !counts_now && v == none -> v = early
+  :: else
+  fi
 }
 
 inline startTtl(m) { if :: ttl[m] = LOCK_TIME :: ttl[m] = LOCK_TIME - 1 fi }
@@ -81,15 +101,12 @@ active [2] proctype process() {
        :: (waiting[me] || leased[me]) && key[m] == 0 ->
           key[m] = me + 1;
           startTtl(m);
-          if
-          :: waiting[me] && COUNTS(m) -> vote[3 * me + m] = true
-          :: else
-          fi
+          if :: waiting[me] -> cast(vote[3 * me + m], GRANT_COUNTS(m)) :: else fi
        :: hasFormer[me] && key[m] == 0 -> key[m] = FORMER(me); startTtl(m)
        /* renew.ts at one master. */
        :: renewing[me] && key[m] == me + 1 ->
           if :: ttl[m] = LOCK_TIME :: ttl[m] < LOCK_TIME -> ttl[m] = LOCK_TIME - 1 fi;
-          if :: COUNTS(m) -> renewalVote[3 * me + m] = true :: else fi
+          cast(renewalVote[3 * me + m], RENEWAL_COUNTS(m))
        /* release.ts at one master. */
        :: key[m] == FORMER(me) -> key[m] = 0; ttl[m] = 0
 #ifdef RELEASE_FIRST
@@ -123,29 +140,53 @@ active [2] proctype process() {
   :: d_step { leased[me] -> noRenewal(me); renewing[me] = true }
   :: d_step {
        renewing[me] && AGREED(renewalVote, me) && renewalAge[me] < SURE_TIME;
-       if :: left[me] < SURE_TIME - renewalAge[me] -> left[me] = SURE_TIME - renewalAge[me] :: else fi;
+       if
+#ifdef RENEWAL_FROM_REPLY
+       /* RULE RENEWAL_FROM_REPLY: an extension counts from before the first renewal was sent. `sentAt` in renewal.ts */
+       :: true -> left[me] = SURE_TIME
+#endif
+       :: left[me] < SURE_TIME - renewalAge[me] -> left[me] = SURE_TIME - renewalAge[me]
+       :: else
+       fi;
        noRenewal(me);
        check()
      }
+#ifdef RENEWED_AFTER_RELEASE
+  /* RULE RENEWED_AFTER_RELEASE: a hold that was released is never reported as renewed. `#renewed` in renewal.ts */
+  :: d_step {
+       !waiting[me] && !leased[me] && renewing[me] && AGREED(renewalVote, me) && renewalAge[me] < SURE_TIME;
+       leased[me] = true;
+       left[me] = SURE_TIME - renewalAge[me];
+       noRenewal(me);
+       check()
+     }
+#endif
   /* `abandon` in rollback.ts, and `release` in ending.ts. */
   :: d_step { waiting[me] || leased[me] -> forget(me) }
   od
 }
 
+inline count(v) { if :: v == early -> v = counted :: else fi }
+
 inline tickMaster(m) {
   if :: ttl[m] > 0 -> ttl[m]-- :: else fi;
   if :: ttl[m] == 0 -> key[m] = 0 :: else fi;
-  if :: counts[m] > 0 -> counts[m]-- :: else fi
+  if
+  :: counts[m] == 1 -> counts[m] = 0; count(vote[m]); count(vote[3 + m]); count(renewalVote[m]); count(renewalVote[3 + m])
+  :: counts[m] > 1 -> counts[m]--
+  :: else
+  fi
 }
 
 inline tickProcess(p) {
-  if :: waiting[p] && age[p] < SURE_TIME -> age[p]++ :: else fi;
-  if :: renewing[p] && renewalAge[p] < SURE_TIME -> renewalAge[p]++ :: else fi;
+  if :: waiting[p] -> age[p]++ :: else fi;
+  if :: renewing[p] -> renewalAge[p]++ :: else fi;
+  /* What is too old proves nothing, and ends. A lease ends later than its deadline if its process is stopped then, or waits for a renewal. */
   if
-  :: left[p] > 1 -> left[p]--
-  :: left[p] == 1 -> forget(p)
-  :: else
-  fi
+  :: age[p] == SURE_TIME || (leased[p] && left[p] == 0 && !renewing[p]) -> forget(p)
+  :: else -> if :: left[p] > 0 -> left[p]-- :: else fi
+  fi;
+  if :: renewalAge[p] == SURE_TIME -> noRenewal(p) :: else fi
 }
 
 active proctype time() {

@@ -48,7 +48,9 @@ function run(name: string, { searches: [first], isLiveness = false }: Model, sea
   try {
     const { gcc, pan, longestError } = isLiveness ? CYCLES : ASSERTIONS;
     const longest = search.isMutant ? longestError : LONGEST_PATH;
-    buildVerifier(folder, name, search.defines, ["-DNOREDUCE", ...gcc]);
+    // An error is found within seconds, so gcc would take longer to optimize than it saves.
+    const optimization = search.isMutant ? "-O0" : "-O2";
+    buildVerifier(folder, name, search.defines, ["-DNOREDUCE", optimization, ...gcc]);
     const stdout = runVerifier(folder, [`-m${longest}`, ...pan]);
     const { problem, states, depth } = judge(stdout, search);
     const title = [name, ...search.defines].join(" ");

@@ -23,7 +23,7 @@ export function verifyTraces(traces: readonly (readonly Step[])[]): Verification
       folder,
       "lock",
       ["TRACE", `LIVE=${MOST_IDS}`, "RENEWALS=3"],
-      ["-DSAFETY", "-DNOREDUCE", "-DVECTORSZ=2048", `-I${join(fileOf("lock"), "..")}`],
+      ["-O2", "-DSAFETY", "-DNOREDUCE", "-DVECTORSZ=2048", `-I${join(fileOf("lock"), "..")}`],
     );
     const output = runVerifier(folder, ["-m1000000", "-E", "-c0"]);
     const rejectedAt = Array.from(

@@ -21,7 +21,7 @@ export function buildVerifier(
   options: readonly string[],
 ): void {
   need(folder, "spin", ...defines.map((define) => `-D${define}`), "-a", fileOf(model));
-  need(folder, "gcc", "-O2", "-w", `-DMEMLIM=${MEMORY_MB}`, ...options, "-o", "pan", "pan.c");
+  need(folder, "gcc", "-w", `-DMEMLIM=${MEMORY_MB}`, ...options, "-o", "pan", "pan.c");
 }
 
 /** Runs the verifier in the folder, and returns its output. It has found errors if its status is not 0. */
