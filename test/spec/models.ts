@@ -15,7 +15,7 @@ export interface Model {
  * It must break the property itself, not only a step of the proof.
  */
 const without = (search: readonly string[], ...rules: readonly string[]): readonly (readonly string[])[] =>
-  rules.map((rule) => [...search, "ONLY_PROPERTY", rule]);
+  rules.map((rule) => search.concat("ONLY_PROPERTY", rule));
 
 const SLEEP = ["LIVE=1", "SLEEP"];
 const TOKENS = ["LIVE=1", "TOKENS"];
