@@ -59,6 +59,10 @@ export const PARTS: Readonly<Record<string, Part>> = {
     command: (minutes = "0") => proof("torture", minutes, "--on", "all"),
     programs: process.platform === "linux" ? ["faketime"] : [],
   },
+  defects: {
+    command: ["npx", "ava", "--timeout", "30m", "test/torture/defects.test.ts"],
+    programs: process.platform === "linux" ? ["faketime"] : [],
+  },
   // Runs each scenario briefly. The figures mean nothing, but this detects a benchmark that no longer runs.
   benchmarks: {
     command: typescript("bench/run.ts", "--quick", "--contestants", "raw,lockweave"),

@@ -13,7 +13,7 @@ export interface Belief {
 }
 
 export interface Violation {
-  readonly kind: "overlap" | "token";
+  readonly kind: "overlap" | "token" | "unproven";
   readonly at: number;
   readonly message: string;
   readonly key: string;

@@ -1,6 +1,6 @@
 import test from "ava";
 import { startRedis } from "../support/redis-server";
-import { beliefsIn, complaintsIn, hungCallsIn, type Entry, type History } from "./history";
+import { beliefsIn, complaintsIn, hungCallsIn, unprovenIn, type Entry, type History } from "./history";
 import { leftoversIn } from "./leftovers";
 
 function history(entries: readonly Entry[], killedAt?: number): History {
@@ -53,6 +53,29 @@ test("a call for several keys has a belief for each of them", (t) => {
     beliefs.map(({ key, id }) => `${key}: ${id}`),
     ["LOCK_a: process 1, call 1", "LOCK_b: process 1, call 1"],
   );
+});
+
+const HELD: Entry = { event: "sure", call: 1, at: 20, until: 50, hold: "x" };
+const GRANTED: Entry = { event: "proven", at: 9, hold: "x", sureUntil: 50, until: 52 };
+const RENEWED: Entry = { event: "proven", at: 30, hold: "x", sureUntil: 80, until: 82 };
+
+test("a renewal of its hold extends the belief of a caller that holds the key alone", (t) => {
+  t.deepEqual(timesOf([GRANTED, ENTERED, HELD]), [10, 50]);
+  t.deepEqual(timesOf([GRANTED, ENTERED, HELD, RENEWED]), [10, 80]);
+  t.deepEqual(timesOf([GRANTED, ENTERED, HELD, { ...RENEWED, hold: "y" }]), [10, 50]);
+  t.deepEqual(timesOf([GRANTED, { ...ENTERED, room: 3 }, HELD, RENEWED]), [10, 50]);
+  t.deepEqual(timesOf([GRANTED, ENTERED, HELD, RENEWED, { event: "lost", call: 1, at: 40 }]), [10, 20]);
+});
+
+test("a check that passes after the last proven deadline is a violation, and a renewal moves that deadline", (t) => {
+  const late: Entry = { ...HELD, at: 60, until: 70 };
+  const kindsIn = (...entries: Entry[]): string[] =>
+    unprovenIn(history(entries)).map(({ kind, at, key }) => `${kind} at ${at} in ${key}`);
+  t.deepEqual(kindsIn(GRANTED, ENTERED, HELD), []);
+  t.deepEqual(kindsIn(GRANTED, ENTERED, HELD, late), ["unproven at 60 in LOCK_a"]);
+  t.deepEqual(kindsIn(GRANTED, ENTERED, HELD, RENEWED, late), []);
+  t.deepEqual(kindsIn(GRANTED, ENTERED, HELD, { ...RENEWED, hold: "y" }, late), ["unproven at 60 in LOCK_a"]);
+  t.deepEqual(kindsIn(ENTERED, HELD), ["unproven at 20 in LOCK_a"]);
 });
 
 const CALLED: Entry = { event: "called", call: 1, at: 0, what: "LOCK_a" };

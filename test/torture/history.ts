@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs";
-import type { Belief } from "./beliefs";
+import type { Belief, Violation } from "./beliefs";
 
 // What the checker can miss:
 //
 // - A belief ends when the caller leaves, when it could have learned of a loss, or at its deadline, whichever is first. It begins after the
 //   body has begun. So an overlap shorter than the time between two checks, some milliseconds, may stay unseen.
+// - The recorded deadline of a hold has no share for clock drift. So a belief that forgets the drift is seen only if it overlaps another.
+// - A lock with several keys does not name its holds, so its checks are not compared with recorded deadlines.
 // - A caller that is not inside its body believes nothing. So a wrong grant counts only if its caller enters.
 // - A committed guard prolongs the belief until just before COMMIT was sent, and not until the server ended the transaction.
 // - Readers and permits have no tokens. A token is compared only with those of beliefs that had ended when its own belief began.
@@ -32,8 +34,28 @@ export type Entry =
       readonly room: number | "any";
       readonly fencingToken?: number | undefined;
     }
-  /** `assertHeld()` passed after `at` was read, and `remaining()` then returned the time up to `until`, or more. */
-  | { readonly event: "sure"; readonly call: number; readonly at: number; readonly until: number }
+  /**
+   * `assertHeld()` passed after `at` was read, and `remaining()` then returned the time up to `until`, or more. A lock of one key also names
+   * its hold in the store.
+   */
+  | {
+      readonly event: "sure";
+      readonly call: number;
+      readonly at: number;
+      readonly until: number;
+      readonly hold?: string | undefined;
+    }
+  /**
+   * A reply that granted or renewed the hold was handled before `at`. It is a reason to believe in the hold up to `sureUntil`. No belief after
+   * `until` is legal, unless a later reply extends it.
+   */
+  | {
+      readonly event: "proven";
+      readonly at: number;
+      readonly hold: string;
+      readonly sureUntil: number;
+      readonly until: number;
+    }
   | { readonly event: "left" | "lost"; readonly call: number; readonly at: number }
   /** A transaction that guarded the lock was open when `at` was read, and has committed since. */
   | { readonly event: "committed"; readonly call: number; readonly at: number }
@@ -62,7 +84,8 @@ export function beliefsIn({ name, entries, killedAt = Infinity }: History): Beli
       const stay = new Stay(entry);
       open.set(entry.call, stay);
       stays.push(stay);
-    } else if (entry.event === "sure") open.get(entry.call)?.sure(entry.at, entry.until);
+    } else if (entry.event === "sure") open.get(entry.call)?.sure(entry);
+    else if (entry.event === "proven") for (const stay of stays) stay.prove(entry);
     else if (entry.event === "left") open.get(entry.call)?.leave(entry.at);
     else if (entry.event === "lost") open.get(entry.call)?.lose();
     else if (entry.event === "committed") open.get(entry.call)?.commit(entry.at);
@@ -87,6 +110,7 @@ class Stay {
   #deadline: number;
   #endedAt = Infinity;
   #committedAt = -Infinity;
+  #hold: string | undefined;
 
   constructor(entered: Entry & { event: "entered" }) {
     this.entered = entered;
@@ -94,9 +118,15 @@ class Stay {
     this.#deadline = entered.at;
   }
 
-  sure(at: number, until: number): void {
+  sure({ at, until, hold }: Entry & { event: "sure" }): void {
     this.#checkedAt = Math.max(this.#checkedAt, at);
     this.#deadline = Math.max(this.#deadline, until);
+    this.#hold = hold;
+  }
+
+  /** A renewal extends the belief of a caller that holds the key alone. One of several may have an earlier limit of its own. */
+  prove({ hold, sureUntil }: Entry & { event: "proven" }): void {
+    if (this.#hold === hold && this.entered.room === 1) this.#deadline = Math.max(this.#deadline, sureUntil);
   }
 
   leave(at: number): void {
@@ -117,6 +147,25 @@ class Stay {
     const believedUntil = Math.min(this.#endedAt, Math.max(this.#checkedAt, this.#deadline));
     return Math.max(believedUntil, this.#committedAt);
   }
+}
+
+/** Returns each check that passed although the last reply that proved the hold was too long ago, or there was none. */
+export function unprovenIn({ name, entries }: History): Violation[] {
+  const keys = new Map<number, string>();
+  const deadlines = new Map<string, number>();
+  return entries.flatMap((entry): Violation[] => {
+    if (entry.event === "entered") keys.set(entry.call, entry.keys.join(" and "));
+    if (entry.event === "proven") {
+      deadlines.set(entry.hold, Math.max(deadlines.get(entry.hold) ?? -Infinity, entry.until));
+    }
+    if (entry.event !== "sure" || entry.hold === undefined) return [];
+    const { call, at, hold } = entry;
+    const lateMs = at - (deadlines.get(hold) ?? -Infinity);
+    if (lateMs <= 0) return [];
+    const key = keys.get(call) ?? "";
+    const message = `${key}: ${name}, call ${call} believes that it holds the lock ${lateMs.toFixed(1)} ms after its last proven deadline`;
+    return [{ kind: "unproven", at, message, key }];
+  });
 }
 
 const EXPECTED = new Set([

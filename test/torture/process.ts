@@ -4,6 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Pool } from "pg";
 import { systemClock, type Clock } from "../../runtime/base/clock";
 import type { Lock } from "../../runtime/lock/lock";
+import { Lease } from "../../runtime/queue/lease";
 import type { WholeStore } from "../../runtime/stores/port";
 import type { LockOptions } from "../../runtime/lock/settings";
 import { FleetProcess } from "../support/fleet";
@@ -87,6 +88,18 @@ function openStore(): WholeStore {
   return opened.store;
 }
 
+/** Records each reply that grants or renews a hold. */
+function recordProofs(): void {
+  const { prove } = Lease.prototype;
+  Lease.prototype.prove = function recorded(this: Lease, sentAt, lockTimeMs, trustedSince) {
+    prove.call(this, sentAt, lockTimeMs, trustedSince);
+    const [earliest, now, at] = [monotonicMs(), systemClock.now(), monotonicMs()];
+    // Rounded so that the belief lasted at least until `sureUntil`, and none is legal after `until`.
+    const sureUntil = earliest + Math.max(this.sureUntil(-Infinity) - now, 0);
+    note({ event: "proven", at, hold: this.requestId, sureUntil, until: at + sentAt + lockTimeMs - now });
+  };
+}
+
 /** The calls of abort listeners that have not ended. */
 const onLoss = new Set<Promise<void>>();
 
@@ -95,6 +108,7 @@ function track(call: Promise<void>): void {
   onLoss.add(done);
 }
 
+recordProofs();
 const member = new FleetProcess({
   store: withDefect(defect, openStore),
   clock,
@@ -161,7 +175,7 @@ async function run(plan: Plan, call: number, signal: AbortSignal): Promise<strin
   }
 }
 
-type Held = Pick<Lock, "assertHeld" | "remaining" | "signal" | "extend" | "guard"> & {
+type Held = Pick<Lock, "assertHeld" | "remaining" | "signal" | "extend" | "guard" | "storeValue"> & {
   readonly fencingToken: number | undefined;
 };
 
@@ -198,7 +212,7 @@ function check(lock: Held, call: number): void {
   } catch {
     return note({ event: "lost", call, at });
   }
-  note({ event: "sure", call, at, until: at + lock.remaining() });
+  note({ event: "sure", call, at, until: at + lock.remaining(), hold: lock.storeValue });
 }
 
 /** Enters the lock again. Only the async context that holds the lock can. */

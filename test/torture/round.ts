@@ -6,7 +6,7 @@ import { SeededRandom } from "../support/seeded-random";
 import { violationsAmong, type Violation } from "./beliefs";
 import type { Defect } from "./defects";
 import { Faults } from "./faults";
-import { beliefsIn, complaintsIn, hungCallsIn, readHistory, type History } from "./history";
+import { beliefsIn, complaintsIn, hungCallsIn, readHistory, unprovenIn, type History } from "./history";
 import { longTurnsIn, overtakingIn } from "./order";
 import { Keys } from "./plan";
 import type { ProcessConfiguration, ProcessReport } from "./process";
@@ -104,7 +104,7 @@ class Round {
       guards: numberOf(histories, "committed"),
       faults: isCalm ? { "calm round": 1 } : faults.counts,
       outcomes: outcomesOf(histories),
-      violations: violationsAmong(beliefs),
+      violations: [...violationsAmong(beliefs), ...histories.flatMap(unprovenIn)],
       problems: [
         ...this.#problems,
         ...histories.flatMap(overtakingIn),

@@ -32,14 +32,14 @@ function linesOf({ name, entries }: History, key: string): { readonly at: number
     else if (entry.event === "lost" && !firstLosses.has(entry.call)) firstLosses.set(entry.call, entry);
   }
   return entries.flatMap((entry) => {
-    if (entry.event === "complaint" || !calls.has(entry.call)) return [];
+    if (entry.event === "complaint" || entry.event === "proven" || !calls.has(entry.call)) return [];
     if (entry.event === "sure" && lastChecks.get(entry.call) !== entry) return [];
     if (entry.event === "lost" && firstLosses.get(entry.call) !== entry) return [];
     return [{ at: entry.at, text: `${name}, call ${entry.call} ${detailsOf(entry)}` }];
   });
 }
 
-function detailsOf(entry: Exclude<Entry, { event: "complaint" }>): string {
+function detailsOf(entry: Exclude<Entry, { event: "complaint" | "proven" }>): string {
   switch (entry.event) {
     case "called":
       return `asks for ${entry.what}`;
