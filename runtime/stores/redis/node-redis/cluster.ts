@@ -39,10 +39,11 @@ export class NodeRedisClusterPort implements ClusterPort {
 
   constructor(given: NodeRedisCluster) {
     const { _self: client = given, _keyPrefix: keyPrefix = "" } = given;
+    const { _options: options } = client;
     this.#client = client;
     this.keyPrefix = keyPrefix;
     if (isOfVersion5(given)) this.hazard = CLUSTER_OF_VERSION_5;
-    else if (endsWhenIdle(client._options?.defaults)) this.hazard = ENDS_WHEN_IDLE;
+    else if (endsWhenIdle(options?.defaults)) this.hazard = ENDS_WHEN_IDLE;
     this.#wasReady = this.isReady;
     this.#isUp = this.isReady;
     this.topology = new NodeRedisTopology(client, this.keyPrefix, () => this.#onKnown());
