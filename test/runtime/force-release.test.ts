@@ -144,7 +144,7 @@ for (const [name, pair] of Object.entries(PAIRS)) {
   test.serial(`${name}: a revoked lock without a watchdog becomes free when it expires`, async (t) => {
     twoProcesses();
     const k = key("unwatched");
-    const lock = await obtain(k, { ...THERE, lockTime: "300ms", watchdog: false, autoUnlock: false });
+    const lock = await obtain(k, { ...THERE, lockTime: "2s", watchdog: false, autoUnlock: false });
     await forceRelease(k);
     t.is(await tryObtain(k), undefined);
     const next = await obtain(k);

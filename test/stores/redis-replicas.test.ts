@@ -146,7 +146,7 @@ test.serial("a waiter retries within its budget until the replica confirms", asy
 test.serial("a renewal that the replica does not confirm does not extend the lock", async (t) => {
   const process = openProcess(t);
   const key = newKey();
-  const call = process.call(key, { replicas: 1, lockTime: "900ms" }, async (lock) => {
+  const call = process.call(key, { replicas: 1, lockTime: "3s" }, async (lock) => {
     hang(t);
     const aborted = deferred();
     lock.signal.addEventListener("abort", () => aborted.resolve());
