@@ -18,7 +18,7 @@ const PATIENCE_MS = 60_000;
 test.before(async () => {
   // Without a standby of that name, a commit that has to be confirmed waits forever.
   server = await startPostgres("max_wal_senders=2", "wal_level=replica", "synchronous_commit=local");
-  slow = await startPostgres("pre_auth_delay=1");
+  slow = await startPostgres("pre_auth_delay=3");
   pooler = await startPgBouncer(server);
 });
 test.after.always(async () => {
@@ -149,7 +149,7 @@ for (const { name, open } of KINDS) {
     const port = opened(t, slow.url, 2);
     const pid = await pidOf(port);
     // It takes much longer than the time of the other statement, which needs a second connection.
-    const busy = port.query("SELECT pg_sleep(5)", [], PATIENCE_MS);
+    const busy = port.query("SELECT pg_sleep(10)", [], PATIENCE_MS);
     await t.throwsAsync(port.query("SELECT 1", [], 100));
     await busy;
     t.is(await pidOf(port), pid);
