@@ -3,6 +3,8 @@ import { join } from "node:path";
 
 /** The tests of the matrix are skipped without it. */
 const AVA = `${process.env["MATRIX"] === undefined ? "" : "MATRIX=1 "}npx ava`;
+/** The name of a failed run if no failed test is known. */
+export const WHOLE_RUN = "AVA";
 /** AVA prints this line before it repeats each failure in full. */
 const END = "  ─";
 const PASSED = /^ {2}✔ /;
@@ -65,13 +67,18 @@ export class Summary {
     if (line !== "" && this.#failures.some((failure) => failure.startsWith(line))) this.#titles.add(line);
   }
 
+  /** Whether AVA ended the run before all tests had finished, so that nobody knows what else would have failed. */
+  get isCutOff() {
+    return this.#pending.length > 0 || !this.#isAtEnd;
+  }
+
   /**
-   * Returns the lines that end the output of a run.
+   * Returns what failed: each name, and the command that repeats it alone. Without a known failure, the command repeats the whole run.
    *
    * @param args the arguments that AVA got
    * @param code the exit code of AVA
    */
-  lines(args, code) {
+  failures(args, code) {
     const titles = [...this.#failures.map((failure) => this.#titleIn(failure)), ...this.#pending];
     const files = [...this.#files];
     const commands = titles.map((title) => [title, commandFor(title, args)]);
@@ -80,11 +87,16 @@ export class Summary {
       const isListed = commands.some(([, listed]) => listed === command); // A failed hook is.
       if (!isListed) commands.push([file, command]);
     }
-    if (commands.length === 0 && code !== 0) commands.push(["AVA", [AVA, ...args].join(" ")]);
-    const failed = commands.length;
+    if (commands.length === 0 && code !== 0) commands.push([WHOLE_RUN, [AVA, ...args].join(" ")]);
+    return commands;
+  }
+
+  /** Returns the lines that end the output of a run. */
+  lines(failures) {
+    const failed = failures.length;
     return [
       ...(failed === 0 ? [] : ["Failed. Repeat each one alone:"]),
-      ...commands.flatMap(([name, command]) => ["", `  ${name}`, `    ${command}`]),
+      ...failures.flatMap(([name, command]) => ["", `  ${name}`, `    ${command}`]),
       "",
       [
         `${this.#passed} passed`,

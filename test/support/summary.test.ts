@@ -35,10 +35,19 @@ async function run(dir: string, command: string): Promise<{ code: number | null;
   return { code, lines: output.trimEnd().split("\n") };
 }
 
-/** Returns the summary of a run of all tests in the project, and its exit code. */
-async function summaryOf(dir: string): Promise<{ code: number | null; summary: readonly string[] }> {
+interface Outcome {
+  readonly code: number | null;
+  readonly summary: readonly string[];
+  /** What it printed while it repeated the tests that had failed. */
+  readonly repeated: readonly string[];
+}
+
+/** Runs all tests in the project. */
+async function outcomeOf(dir: string): Promise<Outcome> {
   const { code, lines } = await run(dir, `node "${QUIETLY}"`);
-  return { code, summary: lines.slice(lines.indexOf("Failed. Repeat each one alone:")) };
+  const ended = lines.slice(lines.indexOf("Failed. Repeat each one alone:"));
+  const last = ended.findIndex((line) => /^\d+ passed, \d+ failed/.test(line));
+  return { code, summary: ended.slice(0, last + 1), repeated: ended.slice(last + 1) };
 }
 
 test("the last line says how many tests passed, failed, and were skipped", async (t) => {
@@ -60,7 +69,7 @@ test("costs nothing", (t) => t.is(1, 2, "and says so"));
     "test/orders/refund.test.js": PASSES,
     "test/ship.test.js": PASSES,
   });
-  const { code, summary } = await summaryOf(dir);
+  const { code, summary } = await outcomeOf(dir);
   t.is(code, 1);
   t.deepEqual(summary, [
     "Failed. Repeat each one alone:",
@@ -80,13 +89,44 @@ test("costs nothing", (t) => t.is(1, 2, "and says so"));
   }
 });
 
+/** A test that fails in its first run only. */
+const slowAtFirst = (
+  title: string,
+): string => `import test from "ava"; import { existsSync, writeFileSync } from "node:fs";
+test("${title}", (t) => { const ran = existsSync("${title}"); writeFileSync("${title}", ""); t.true(ran); });\n`;
+
+test("a run passes if what failed passes alone, and says so", async (t) => {
+  const files = { "test/pay.test.js": slowAtFirst("pays"), "test/ship.test.js": slowAtFirst("ships") };
+  const { code, summary, repeated } = await outcomeOf(await project(t, files));
+  t.is(summary.at(-1), "0 passed, 2 failed");
+  for (const title of ["pay › pays", "ship › ships"]) t.true(repeated.includes(`Repeating ${title}`));
+  t.regex(repeated.at(-1) ?? "", /^Passed: what failed beside other tests passed alone\./);
+  t.is(code, 0);
+});
+
+test("a run fails if one of the tests that failed also fails alone", async (t) => {
+  const fails = 'import test from "ava"; test("ships", (t) => t.fail());';
+  const files = { "test/pay.test.js": slowAtFirst("pays"), "test/ship.test.js": fails };
+  const { code, repeated } = await outcomeOf(await project(t, files));
+  t.true(repeated.includes("Repeating ship › ships"));
+  t.is(code, 1);
+});
+
+test("a run in which more than three tests failed is not repeated", async (t) => {
+  const files = ["a", "b", "c", "d"].map((name) => [`test/${name}.test.js`, slowAtFirst(name)] as const);
+  const { code, summary, repeated } = await outcomeOf(await project(t, Object.fromEntries(files)));
+  t.is(summary.at(-1), "0 passed, 4 failed");
+  t.deepEqual(repeated, []);
+  t.is(code, 1);
+});
+
 test("a file that fails outside of its tests is named with a command that runs it", async (t) => {
   const dir = await project(t, {
     "test/hook.test.js": `import test from "ava"; test.before(() => { throw new Error("no server"); }); test("pays", (t) => t.pass());`,
     "test/throws.test.js": `${PASSES} test.after(() => { setTimeout(() => { throw new Error("late"); }); return new Promise((end) => { setTimeout(end, 600_000); }); });`,
     "test/ship.test.js": PASSES,
   });
-  const { code, summary } = await summaryOf(dir);
+  const { code, summary } = await outcomeOf(dir);
   t.is(code, 1);
   const commands = summary.filter((line) => line.startsWith("    ")).map((line) => line.trim());
   t.deepEqual(commands.toSorted(), ["npx ava test/hook.test.js", "npx ava test/throws.test.js"]);
