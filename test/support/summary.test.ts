@@ -120,6 +120,14 @@ test("a run in which more than three tests failed is not repeated", async (t) =>
   t.is(code, 1);
 });
 
+test("a failed search for overlaps is not repeated, because the next one may miss the fault", async (t) => {
+  const files = { "test/torture/long.test.js": slowAtFirst("plays"), "test/ship.test.js": PASSES };
+  const { code, summary, repeated } = await outcomeOf(await project(t, files));
+  t.is(summary.at(-1), "1 passed, 1 failed");
+  t.deepEqual(repeated, []);
+  t.is(code, 1);
+});
+
 test("a file that fails outside of its tests is named with a command that runs it", async (t) => {
   const dir = await project(t, {
     "test/hook.test.js": `import test from "ava"; test.before(() => { throw new Error("no server"); }); test("pays", (t) => t.pass());`,
